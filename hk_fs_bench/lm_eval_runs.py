@@ -1,0 +1,268 @@
+"""lm-eval's output folder → a run folder.
+
+lm-eval keeps each answer's raw text but neither its length nor why it ended. Both are recovered
+here with the model's own tokenizer, so that an answer cut off by the limit is known as such.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hk_fs_bench import prompts
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.items import jsonl_rows
+from hk_fs_bench.runs import FORMAT_VERSION, Run, key_of, write_json, write_jsonl
+
+LIMIT_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+WEIGHTS = ("*.safetensors", "*.bin", "*.gguf", "*.pt", "*.pth")
+SECONDS = (
+    "run-level: wall time of the whole lm-eval run, model loading included, over all its requests"
+)
+
+
+def is_lm_eval_output(folder: Path) -> bool:
+    return folder.is_dir() and bool(_results_files(folder) or _sample_files(folder))
+
+
+def convert(folder: Path, *, model_id: str | None = None, tokenizer: str | None = None) -> Run:
+    """Write `run.json` and `predictions.jsonl` beside lm-eval's files, and return the run.
+
+    Args:
+        folder: an --output_path of lm-eval, or the model's folder in it.
+        model_id: org/name for a model that was a local folder; else "local/<folder name>".
+        tokenizer: a folder or Hub id, where the run itself names none (API models).
+
+    Raises:
+        UserError: no samples, two runs in one folder, no task of ours, unreadable files.
+    """
+    results_path = _the_one_results_file(folder)
+    home = results_path.parent
+    try:
+        results = json.loads(results_path.read_text("utf-8"))
+        stamp = results_path.stem.removeprefix("results_")
+        known = {t: v for t, v in results["versions"].items() if t.startswith("hk_fs_")}
+        model = _Model(results["config"], tokenizer)
+    except (ValueError, KeyError, AttributeError):
+        raise UserError(f"{results_path} is no result file of lm-eval 0.4") from None
+    samples = {
+        task: path
+        for path in _sample_files(home)
+        if (task := path.stem.removeprefix("samples_").removesuffix(f"_{stamp}")) in known
+    }
+    if not samples:
+        raise UserError(
+            f"{home} has no samples of an hk_fs task; run lm_eval with --log_samples and "
+            "--output_path, both"
+        )
+    rows = [row for task, path in samples.items() for row in _rows(task, path, model)]
+    manifest = _manifest(results, samples, rows, model, model_id)
+    for row in rows:
+        row.pop("_doc")
+    write_jsonl(home / "predictions.jsonl", rows)
+    write_json(home / "run.json", manifest)
+    return Run(home, manifest, {key_of(row): row for row in rows})
+
+
+@dataclass
+class _Model:
+    """What lm-eval recorded of the model, and its tokenizer if it can be had."""
+
+    config: dict[str, Any]
+    tokenizer_name: str | None
+
+    @cached_property
+    def args(self) -> dict[str, Any]:
+        args = self.config["model_args"] or {}
+        if isinstance(args, str):
+            args = dict(pair.split("=", 1) for pair in args.split(",") if "=" in pair)
+        return dict(args)
+
+    @cached_property
+    def name(self) -> str:
+        return str(self.args.get("pretrained") or self.args.get("model") or self.config["model"])
+
+    @cached_property
+    def folder(self) -> Path | None:
+        path = Path(self.name).expanduser()
+        return path if path.is_dir() else None
+
+    @cached_property
+    def tokenizer(self) -> Any | None:
+        if self.args.get("gguf_file") and self.tokenizer_name is None:
+            return None  # reading a tokenizer out of GGUF takes a minute; --tokenizer can name one
+        name = self.tokenizer_name or self.args.get("tokenizer") or self.args.get("pretrained")
+        if name is None:
+            return None
+        try:
+            from transformers import AutoTokenizer
+
+            return AutoTokenizer.from_pretrained(str(name), revision=self.args.get("revision"))
+        except (ImportError, OSError, ValueError) as error:
+            if self.tokenizer_name is not None:
+                raise UserError(f"--tokenizer {name} can't be loaded: {error}") from None
+            return None
+
+    def count(self, text: str) -> int | None:
+        """Tokens of a text, special tokens as they stand in it and none added."""
+        if self.tokenizer is None:
+            return None
+        clean = text.encode("utf-8", "replace").decode("utf-8")
+        return len(self.tokenizer(clean, add_special_tokens=False)["input_ids"])
+
+    @cached_property
+    def weights_sha256(self) -> str | None:
+        """One hash over the weight files of a local folder; None for a Hub id."""
+        if self.folder is None:
+            return None
+        lines = []
+        for path in sorted(p for pattern in WEIGHTS for p in self.folder.glob(pattern)):
+            with path.open("rb") as file:
+                lines.append(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n")
+        return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else None
+
+
+def _rows(task: str, path: Path, model: _Model) -> Iterator[dict[str, Any]]:
+    ours = prompts.load_task(task)
+    for number, sample in jsonl_rows(path.read_bytes(), str(path)):
+        try:
+            doc, arguments, resps = sample["doc"], sample["arguments"], sample["resps"]
+            asked = arguments["gen_args_0"]["arg_0"]
+            prompt = prompts.render(ours, doc)
+            row = {
+                "task": task,
+                "item_id": doc["id"],
+                "variant": doc["variant"],
+                # A chat template or shots stand round our prompt; without it, it was another one.
+                "prompt_sha256": prompts.prompt_sha256(prompt if prompt in asked else asked),
+                "attempt": 1,
+                "status": "ok",
+                "_doc": doc,
+            }
+        except (KeyError, TypeError):
+            raise UserError(f"{path} line {number} is no sample of {task}") from None
+        input_tokens = model.count(asked)
+        if ours.output_type == "multiple_choice":
+            logprobs = [float(resp[0][0]) for resp in resps]
+            yield row | {"sample": 0, "option_logprobs": logprobs, "token_usage": _usage(None)}
+            continue
+        limit = next(
+            (v for n in LIMIT_NAMES if (v := arguments["gen_args_0"]["arg_1"].get(n))), None
+        )
+        for sample_number, text in enumerate(resps[0]):
+            tokens = model.count(text)
+            cut = tokens is not None and limit is not None and tokens >= int(limit)
+            yield row | {
+                "sample": sample_number,
+                "output": text,
+                "finish_reason": None if tokens is None else "length" if cut else "stop",
+                "token_usage": _usage(input_tokens, tokens),
+                "answer_tokens": tokens,
+            }
+
+
+def _usage(input_tokens: int | None, output_tokens: int | None = None) -> dict[str, int | None]:
+    return {
+        "input_tokens": input_tokens,
+        "cached_input_tokens": None,
+        "output_tokens": output_tokens,
+        "reasoning_tokens": None,
+    }
+
+
+def _manifest(
+    results: dict[str, Any],
+    samples: dict[str, Path],
+    rows: list[dict[str, Any]],
+    model: _Model,
+    model_id: str | None,
+) -> dict[str, Any]:
+    docs = [row["_doc"] for row in rows]
+    editions = {(doc["dataset_version"], doc["dataset_sha256"]) for doc in docs}
+    if len(editions) != 1:
+        raise UserError("the samples of this run come from several editions of the dataset")
+    version, sha256 = editions.pop()
+    configs = [results["configs"][task] for task in samples]
+    sampling = [c["generation_kwargs"] for c in configs if "generation_kwargs" in c]
+    regimes = {c.get("metadata", {}).get("hk_fs_regime") for c in configs} - {None}
+    greedy = all(not s.get("do_sample") and not s.get("temperature") for s in sampling)
+    local = results["config"]["model"] in ("hf", "hf-auto", "huggingface", "vllm", "sglang")
+    name = model_id or (f"local/{model.folder.name}" if model.folder else model.name)
+    seconds = float(results["total_evaluation_time_seconds"])
+    requests = sum(4 if "option_logprobs" in row else 1 for row in rows)
+    has_template = getattr(model.tokenizer, "chat_template", None)
+    return {
+        "format": FORMAT_VERSION,
+        "tasks": list(samples),
+        "model": {
+            "id": name,
+            "requested_id": name,
+            "returned_ids": [],
+            "revision": results["config"].get("model_sha") or model.args.get("revision"),
+            "weights_sha256": model.weights_sha256,
+            "provider": results["config"]["model"],
+            "deployment": "local" if local else "api",
+            "mode": _thinking(model.args.get("enable_thinking")),
+            "search": "off" if local else "unknown",
+        },
+        "protocol": {
+            "task_versions": {task: str(results["versions"][task]) for task in samples},
+            "prompt_templates_sha256": {
+                task: prompts.template_sha256(prompts.load_task(task)) for task in samples
+            },
+            "dataset_version": version,
+            "dataset_sha256": sha256,
+            "chat_template_used": results.get("chat_template") is not None,
+            "model_has_chat_template": None if model.tokenizer is None else bool(has_template),
+            "chat_template_sha256": results.get("chat_template_sha"),
+            "num_fewshot": max(results.get("n-shot", {}).get(task, 0) for task in samples),
+            "regime": regimes.pop() if len(regimes) == 1 else "greedy" if greedy else "custom",
+            "generation_kwargs": sampling[0] if sampling else None,
+            "limit": results["config"].get("limit"),
+        },
+        "timing": {
+            "total_seconds": seconds,
+            "requests": requests,
+            "seconds_definition": SECONDS,
+        },
+        "software": {
+            "lm_eval": results.get("lm_eval_version"),
+            "transformers": results.get("transformers_version"),
+            "backend": results["config"]["model"],
+            "dtype": results["config"].get("model_dtype"),
+            "batch_size": results["config"].get("batch_size"),
+            "device": results["config"].get("device"),
+        },
+        "started_at": results.get("date"),
+    }
+
+
+def _thinking(value: Any) -> str:
+    """lm-eval's enable_thinking, a boolean or its text, as the name of a mode."""
+    return {"true": "on", "false": "off"}.get(str(value).lower(), "none")
+
+
+def _results_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("results_*.json"), *folder.glob("*/results_*.json")])
+
+
+def _sample_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("samples_*.jsonl"), *folder.glob("*/samples_*.jsonl")])
+
+
+def _the_one_results_file(folder: Path) -> Path:
+    found = _results_files(folder)
+    if not found:
+        raise UserError(f"{folder} has samples but no results_*.json; the run did not end")
+    if len(found) > 1:
+        names = " and ".join(str(path.relative_to(folder)) for path in found[:2])
+        raise UserError(
+            f"{folder} holds {len(found)} runs ({names}); move each into a folder of its own, or "
+            "name the one to score by its own folder"
+        )
+    return found[0]

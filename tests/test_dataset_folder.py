@@ -1,0 +1,48 @@
+"""hf_dataset/ as a Hugging Face dataset, as published: `load_dataset` on the folder."""
+
+import json
+import shutil
+
+import pytest
+from datasets import load_dataset
+
+from hk_fs_bench import card, items, release
+
+FOLDER = items.default_folder()
+TEMPLATE = FOLDER.parent / "dataset_card" / "card.md.j2"
+
+
+@pytest.mark.parametrize("subset", ["mcq", "oeq"])
+@pytest.mark.parametrize("split", ["test", "dev"])
+def test_load_dataset(tmp_path, dataset, subset, split):
+    found = load_dataset(str(FOLDER), subset, split=split, cache_dir=str(tmp_path))
+    assert found["id"] == [item.id for item in dataset.items(subset, split)]
+    assert found["question"] == [item.question for item in dataset.items(subset, split)]
+
+
+def test_card_and_manifest_are_those_of_the_data(tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(FOLDER, copy)
+    manifest = release.write_manifest(copy)
+    assert (copy / "manifest.json").read_bytes() == (FOLDER / "manifest.json").read_bytes()
+    assert card.render(copy, manifest, TEMPLATE) == (FOLDER / "README.md").read_text("utf-8")
+
+
+def test_load_dataset_sees_an_edit_of_equal_length(tmp_path):
+    """A key corrected from one letter to another changes neither a size nor a count."""
+    folder, cache = tmp_path / "edition", str(tmp_path / "cache")
+    shutil.copytree(FOLDER, folder)
+
+    def key() -> str:
+        return load_dataset(str(folder), "mcq", split="test", cache_dir=cache)[0]["answer"]
+
+    before = key()
+    path = folder / "data/mcq/test.jsonl"
+    first, rest = path.read_text("utf-8").split("\n", 1)
+    row = json.loads(first)
+    other = next(letter for letter in "ABCD" if letter != before)
+    row["answer"], row["distractors"] = other, None
+    path.write_text(json.dumps(row) + "\n" + rest, "utf-8")
+    made = release.write_manifest(folder)
+    (folder / "README.md").write_text(card.render(folder, made, TEMPLATE), "utf-8")
+    assert key() == other
