@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 # Raise with every change of the parsing, so that indexes of older versions are built anew.
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 TITLE = "Fire Safety in Buildings"
 _PREDECESSORS = (
     "Provision of Means of Escape in Case of Fire",
@@ -144,7 +144,7 @@ def _build(pdf: Path, digest: str) -> CodeIndex:
             text = f"{text}\n{page['text']}"
             numbers = {Quantity(float(v), u) for u, vs in page["numbers"].items() for v in vs}
         else:
-            numbers = set(quantities(text, words=True))
+            numbers = set(quantities(text, words=True, rows=section.kind == "table"))
         entries[section.id] = CodeEntry(
             section.id,
             section.kind,

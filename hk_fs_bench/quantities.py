@@ -5,98 +5,27 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 
 # Labels are names that hold digits, not quantities: ids of the Code, its Use Classifications,
-# chapters of the laws, numbered notes. They are cut before numbers are looked for.
-_LIST = r"\d+[a-z]?(?:\s*(?:,|/|&|and|or|to|–|-)\s*\d+[a-z]?\b)*"
+# chapters of the laws, numbered notes, floors. They are cut before numbers are looked for.
+_ONE = r"\d+(?:\.\d+)*[a-z]?"
+_LIST = rf"{_ONE}(?:\s*(?:,|/|&|and|or|to|–|-)\s*{_ONE}\b)*"
 _LABELS = re.compile(
     r"(?<![\w°])(?:PR-)?[A-G]\d+(?:\.\d+)*(?:-(?:comm|note:\w+))?(?:\s?\([a-z]+\))*"
     r"|\b(?i:Use\s+Classif\w+|UC|Cap\.?|Chapter|Reg(?:ulation)?s?\.?|Sections?|Subsections?|Clauses?"
     rf"|Notes?|Equation|Sub-system|Items?|Example)\s*\(?{_LIST}\)?(?:[A-Z]\b)?"
     r"|\bStep\s\d"
+    r"|\b(?i:uses?)\s\d[a-d]?\b"
     r"|\b\d[a-d]\b"
-    r"|^\s*\(?\d{1,2}[.)](?=\s)",
-    re.MULTILINE,
+    r"|\b\d{1,3}/F\b"
+    r"|(?<![\w)])\(\d{1,2}\)",
 )
+_ENUMERATOR = re.compile(r"^\s*\d{1,2}[.)](?=\s)", re.MULTILINE)
 # Years of the Code's own editions and amendments, and of the codes that it replaced.
-_YEARS = re.compile(r"\b(?:1996|2004|201[1-5]|2023|2024)\b(?![\d.,]*\d)")
-
-_UNITS = {
-    "mm": "mm",
-    "cm": "cm",
-    "m": "m",
-    "metre": "m",
-    "metres": "m",
-    "m²": "m2",
-    "m2": "m2",
-    "mm²": "mm2",
-    "mm2": "mm2",
-    "m³": "m3",
-    "m3": "m3",
-    "kg": "kg",
-    "kg/m²": "kg/m2",
-    "kg/m2": "kg/m2",
-    "kg/s": "kg/s",
-    "kw": "kW",
-    "kw/m²": "kW/m2",
-    "kw/m2": "kW/m2",
-    "mw": "MW",
-    "lux": "lux",
-    "ppm": "ppm",
-    "%": "%",
-    "per cent": "%",
-    "°c": "°C",
-    "°": "°",
-    "degrees": "°",
-    "minutes": "min",
-    "minute": "min",
-    "mins": "min",
-    "hours": "h",
-    "hour": "h",
-    "seconds": "s",
-    "s": "s",
-    "years": "years",
-    "year": "years",
-    "months": "months",
-    "month": "months",
-    "persons": "persons",
-    "person": "persons",
-    "people": "persons",
-    "occupants": "persons",
-    "storeys": "storeys",
-    "storey": "storeys",
-    "floors": "storeys",
-    "seats": "seats",
-}
-_UNIT = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
-_DIGITS = re.compile(
-    r"(?<![\w.])(?<!\d,)(?P<value>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
-    r"(?:st|nd|rd|th)?"
-    rf"(?:\s?(?P<unit>{_UNIT})(?![\w²³⁻/]))?",
-    re.IGNORECASE,
-)
+_YEARS = re.compile(r"1996|2004|201[1-5]|2023|2024")
 _SPACED_THOUSANDS = re.compile(r"\b(\d{1,3}) (\d{3})(?=\s?mm\b)")
-_WORDS = {
-    word: value
-    for value, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ]
-    )
-} | {"twenty": 20, "thirty": 30, "twice": 2, "double": 2, "single": 1}
-_WORD = re.compile(rf"\b(?P<word>{'|'.join(_WORDS)})\b(?:\s?(?P<unit>{_UNIT})(?!\w))?", re.I)
 
 
 @dataclass(frozen=True, order=True)
@@ -112,34 +41,59 @@ class Quantity:
         return int(self.value) if self.value.is_integer() else self.value
 
 
-def quantities(text: str, *, words: bool = False) -> list[Quantity]:
+@dataclass(frozen=True)
+class _Lexicon:
+    units: dict[str, str]
+    numerals: dict[str, int]
+    digits: re.Pattern[str]
+    words: re.Pattern[str]
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> _Lexicon:
+    import yaml
+
+    text = resources.files("hk_fs_bench").joinpath("data", "quantities.yaml").read_text("utf-8")
+    data = yaml.safe_load(text)
+    units = {spelling: unit for unit, spellings in data["units"].items() for spelling in spellings}
+    longest_first = sorted(units, key=len, reverse=True)
+    unit = rf"(?:\s?(?P<unit>{'|'.join(map(re.escape, longest_first))})(?![\w²³⁻/]))?"
+    value = r"(?P<value>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:st|nd|rd|th)?"
+    word = rf"\b(?P<value>{'|'.join(data['numerals'])})\b"
+    return _Lexicon(
+        units,
+        data["numerals"],
+        re.compile(rf"(?<![\w.])(?<!\d,){value}{unit}", re.IGNORECASE),
+        re.compile(word + unit, re.IGNORECASE),
+    )
+
+
+def quantities(text: str, *, words: bool = False, rows: bool = False) -> list[Quantity]:
     """Numbers written in digits in `text`, in order; with `words`, written numerals too.
 
     Thousands separators are understood, ids, Use Classifications and edition years are no numbers,
-    ranges and ratings such as 120/120/120 give each of their numbers.
+    ranges and ratings such as 120/120/120 give each of their numbers. "2." at the head of a line
+    is a number only with `rows`, where it names the row of a table.
     """
+    lexicon = _lexicon()
     clean = text.replace("\N{FIGURE DASH}", "-").replace("−", "-")
     # A dash, slash or multiplication sign joins numbers; in this field none of them is a minus.
     clean = re.sub(r"(?<=[\d²³a-z%°\s])\s*[-–—×/](?=\s*\d)", " ", clean)
     clean = re.sub(r"(?<=\d)\s?x\s?(?=\d)", " x ", clean)
     clean = _SPACED_THOUSANDS.sub(r"\1\2", clean)
     clean = _LABELS.sub(" ", clean)
+    if not rows:
+        clean = _ENUMERATOR.sub(" ", clean)
     found = []
-    for match in _DIGITS.finditer(clean):
-        unit = _UNITS.get((match["unit"] or "").lower(), "")
-        if not unit and _YEARS.fullmatch(match["value"]):
-            continue
-        found.append(Quantity(float(match["value"].replace(",", "")), unit))
+    for match in lexicon.digits.finditer(clean):
+        unit = lexicon.units.get((match["unit"] or "").lower(), "")
+        if unit or not _YEARS.fullmatch(match["value"]):
+            found.append(Quantity(float(match["value"].replace(",", "")), unit))
     if words:
-        for match in _WORD.finditer(clean):
-            unit = _UNITS.get((match["unit"] or "").lower(), "")
-            found.append(Quantity(float(_WORDS[match["word"].lower()]), unit))
+        for match in lexicon.words.finditer(clean):
+            unit = lexicon.units.get((match["unit"] or "").lower(), "")
+            found.append(Quantity(float(lexicon.numerals[match["value"].lower()]), unit))
     return found
-
-
-def values(text: str, *, words: bool = False) -> set[float]:
-    """The distinct values of `quantities`."""
-    return {quantity.value for quantity in quantities(text, words=words)}
 
 
 def words_of(text: str) -> list[str]:
