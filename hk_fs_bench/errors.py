@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+SHOWN = 20
 
 
 class UserError(Exception):
     """A mistake that the user can mend.
 
     The text is one line that says what is wrong, where, and how to mend it. Commands print it
-    without a traceback and exit with status 2.
+    without a traceback and exit with status 2. Where many things of one kind are wrong at once,
+    as in a table's rows, `details` has a line for each.
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, details: Sequence[str] = ()) -> None:
         super().__init__(" ".join(message.split()))
+        self.details = [" ".join(line.split()) for line in details]
 
 
 def run_command(main: Callable[[], int | None]) -> None:
@@ -23,6 +27,10 @@ def run_command(main: Callable[[], int | None]) -> None:
         sys.exit(main() or 0)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        for line in error.details[:SHOWN]:
+            print(f"  {line}", file=sys.stderr)
+        if len(error.details) > SHOWN:
+            print(f"  and {len(error.details) - SHOWN} more", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("stopped by Ctrl-C", file=sys.stderr)

@@ -63,15 +63,18 @@ def default_folder() -> Path:
     raise UserError("the package has lost its dataset; install hk-fs-bench again")
 
 
-def load(source: str | Path | None = None, revision: str | None = None) -> Dataset:
+def load(
+    source: str | Path | None = None, revision: str | None = None, version: str | None = None
+) -> Dataset:
     """Read an edition of the dataset.
 
     Args:
         source: a folder, a Hub id "org/name", or None for the edition of this package.
         revision: a commit sha or tag of the Hub dataset.
+        version: a released version, rebuilt from the edition's errata if it isn't the current one.
 
     Raises:
-        UserError: unknown folder or revision, a file that fails its sha256, a faulty item.
+        UserError: unknown folder, revision or version, a file that fails its sha256, a faulty item.
     """
     folder = _locate(source, revision)
     name = "the packaged dataset" if source is None else str(source)
@@ -87,18 +90,71 @@ def load(source: str | Path | None = None, revision: str | None = None) -> Datas
     manifest = read_manifest(folder)
     if manifest is not None:
         _check_hashes(name, contents, manifest)
-    return Dataset(
+    dataset = Dataset(
         source=name,
         version=None if manifest is None else manifest["version"],
         sha256=content_sha256(contents),
         splits={s: parse_items(s, raw, f"{name}: data/{s}.jsonl") for s, raw in contents.items()},
     )
+    if version in (None, dataset.version):
+        return dataset
+    return rebuild(dataset, manifest or {}, read_errata(folder), version)
+
+
+def rebuild(
+    dataset: Dataset,
+    manifest: Mapping[str, Any],
+    corrections: Sequence[Mapping[str, Any]],
+    version: str,
+) -> Dataset:
+    """The released `version` of an edition, every item held against its recorded sha256.
+
+    Raises:
+        UserError: no such version, or items that differ from it and that no erratum explains.
+    """
+    from hk_fs_bench import errata
+
+    now = [item.model_dump() for split in dataset.splits.values() for item in split]
+    rows, lost = errata.rebuild(now, corrections, manifest, version)
+    entry = manifest["versions"][version]
+    splits = {}
+    for split, found in rows.items():
+        text = "".join(json.dumps(row) + "\n" for row in found)
+        splits[split] = parse_items(split, text.encode(), f"{dataset.source} {version}: {split}")
+        hashes = entry["splits"][split]["ids"]
+        lost += [item.id for item in splits[split] if item_sha256(item) != hashes[item.id]]
+    if lost:
+        raise UserError(
+            f"{dataset.source} can't rebuild version {version}: no erratum explains how "
+            f"{', '.join(lost[:5])}{f' and {len(lost) - 5} more' if len(lost) > 5 else ''} differ; "
+            "make corrections with scripts/dataset.py errata"
+        )
+    return Dataset(dataset.source, version, entry["sha256"], splits)
 
 
 def content_sha256(contents: Mapping[str, bytes]) -> str:
     """The one hash of an edition: over the lines "<split> <sha256 of its file>", sorted."""
     lines = (f"{s} {hashlib.sha256(raw).hexdigest()}\n" for s, raw in sorted(contents.items()))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def item_sha256(item: MCQItem | OEQItem) -> str:
+    """The hash of an item's content, whatever the order of its fields; empty fields don't count."""
+    content = item.model_dump(exclude_none=True)
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_errata(folder: Path) -> list[dict[str, Any]]:
+    """The rows of an edition's errata.jsonl, oldest first; none if there is no such file."""
+    from hk_fs_bench import errata
+
+    path = folder / errata.FILE
+    rows = []
+    for number, row in jsonl_rows(path.read_bytes() if path.is_file() else b"", path.name):
+        errata.check(row, f"{path.name} line {number}")
+        rows.append(row)
+    return rows
 
 
 def parse_items(split: str, raw: bytes, where: str) -> list[MCQItem | OEQItem]:
@@ -126,7 +182,7 @@ def parse_items(split: str, raw: bytes, where: str) -> list[MCQItem | OEQItem]:
 
 
 def jsonl_rows(raw: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of a JSONL file; UserError for bytes or lines that are no such thing."""
+    """(line number, object) of a JSONL file; UserError for bytes or lines that are none."""
     for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
             continue
@@ -226,7 +282,11 @@ def _download(repo: str, revision: str | None) -> Path:
                 repo,
                 repo_type="dataset",
                 revision=revision,
-                allow_patterns=["manifest.json", *(f"data/{s}.jsonl" for s in SPLITS)],
+                allow_patterns=[
+                    "manifest.json",
+                    "errata.jsonl",
+                    *(f"data/{s}.jsonl" for s in SPLITS),
+                ],
             )
         )
     except RevisionNotFoundError:

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from datasets import load_dataset
 
-from hk_fs_bench import card, items, release
+from hk_fs_bench import card, items, manifest
 
 FOLDER = items.default_folder()
 TEMPLATE = FOLDER.parent / "dataset_card" / "card.md.j2"
@@ -23,9 +23,9 @@ def test_load_dataset(tmp_path, dataset, subset, split):
 def test_card_and_manifest_are_those_of_the_data(tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(FOLDER, copy)
-    manifest = release.write_manifest(copy)
+    made = manifest.write_manifest(copy)
     assert (copy / "manifest.json").read_bytes() == (FOLDER / "manifest.json").read_bytes()
-    assert card.render(copy, manifest, TEMPLATE) == (FOLDER / "README.md").read_text("utf-8")
+    assert card.render(copy, made, TEMPLATE) == (FOLDER / "README.md").read_text("utf-8")
 
 
 def test_load_dataset_sees_an_edit_of_equal_length(tmp_path):
@@ -43,6 +43,6 @@ def test_load_dataset_sees_an_edit_of_equal_length(tmp_path):
     other = next(letter for letter in "ABCD" if letter != before)
     row["answer"], row["distractors"] = other, None
     path.write_text(json.dumps(row) + "\n" + rest, "utf-8")
-    made = release.write_manifest(folder)
+    made = manifest.write_manifest(folder)
     (folder / "README.md").write_text(card.render(folder, made, TEMPLATE), "utf-8")
     assert key() == other

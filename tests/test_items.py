@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hk_fs_bench import items, release
+from hk_fs_bench import items, manifest
 from hk_fs_bench.errors import UserError
 
 
@@ -96,28 +96,28 @@ def test_no_jsonl(edition, raw, message):
 
 
 def test_edited_file_fails_its_manifest_until_that_is_made_anew(edition):
-    release.write_manifest(edition, "9.9.9")
+    manifest.write_manifest(edition, "9.9.9")
     assert items.load(edition).version == "9.9.9"
     rewrite(edition, lambda row: row.update(explanation="Another reason."))
     with pytest.raises(UserError, match=r"fails the sha256 .* scripts/dataset.py manifest"):
         items.load(edition)
-    release.write_manifest(edition)
+    manifest.write_manifest(edition)
     assert items.load(edition).version == "9.9.9"
 
 
 def test_missing_split_of_the_manifest(edition):
-    release.write_manifest(edition, "1.0.0")
+    manifest.write_manifest(edition, "1.0.0")
     (edition / "data/oeq/test.jsonl").unlink()
     with pytest.raises(UserError, match=r"oeq/test\.jsonl is missing"):
         items.load(edition)
 
 
 def test_faulty_data_leaves_the_old_manifest(edition):
-    release.write_manifest(edition, "1.0.0")
+    manifest.write_manifest(edition, "1.0.0")
     before = (edition / "manifest.json").read_bytes()
     rewrite(edition, lambda row: row.update(answer="E"))
     with pytest.raises(UserError):
-        release.write_manifest(edition)
+        manifest.write_manifest(edition)
     assert (edition / "manifest.json").read_bytes() == before
 
 
@@ -162,7 +162,7 @@ def test_rotations_move_the_key_with_its_option(dataset):
 @given(st.lists(st.sampled_from("ABCDEFG"), min_size=8, max_size=200))
 def test_any_prefix_of_the_order_holds_each_part_in_its_share(parts):
     rows = [{"id": f"q{i}", "part": part} for i, part in enumerate(parts)]
-    ordered = release.stratified_order(rows)
+    ordered = manifest.stratified_order(rows)
     assert sorted(r["id"] for r in ordered) == sorted(r["id"] for r in rows)
     for n in range(1, len(rows) + 1):
         for part in set(parts):
@@ -173,4 +173,4 @@ def test_any_prefix_of_the_order_holds_each_part_in_its_share(parts):
 def test_file_order_is_the_fixed_one(dataset):
     for split, found in dataset.splits.items():
         rows = [item.model_dump() for item in found]
-        assert [r["id"] for r in rows] == [r["id"] for r in release.stratified_order(rows)], split
+        assert [r["id"] for r in rows] == [r["id"] for r in manifest.stratified_order(rows)], split

@@ -1,0 +1,109 @@
+"""Correct or withdraw released items, and record how: the one way in which they may change.
+
+The data file and `errata.jsonl` are written together, so that the old value can't be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hk_fs_bench import errata, items
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.manifest import write_edition, write_manifest
+from hk_fs_bench.runs import write_jsonl
+
+
+def correct(
+    folder: Path, item: str, values: Mapping[str, Any], version: str, reason: str, date: str
+) -> list[dict[str, Any]]:
+    """Set fields of an item; its `revised` becomes `version`. Returns the new errata.
+
+    Raises:
+        UserError: no such item, a value that the format refuses, nothing that changes.
+    """
+
+    def edit(row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, **values, "revised": version}
+
+    return _apply(folder, {item: edit}, version, reason, date)
+
+
+def withdraw(
+    folder: Path, names: Sequence[str], version: str, reason: str, date: str
+) -> list[dict[str, Any]]:
+    """Take items out of the edition. Returns the new errata, which keep them whole."""
+    return _apply(folder, dict.fromkeys(names, lambda row: None), version, reason, date)
+
+
+def record_differences(
+    folder: Path, previous: items.Dataset, version: str, reason: str, date: str
+) -> list[dict[str, Any]]:
+    """Record edits that were made in place, against a copy of the edition before them."""
+    _check_version(folder, version)
+    now = {i.id: i.model_dump() for split in items.load(folder).splits.values() for i in split}
+    rows: list[dict[str, Any]] = []
+    for split in previous.splits.values():
+        for old in split:
+            found = errata.changes(old.model_dump(), now.get(old.id))
+            rows += [_row(old.id, change, version, reason, date) for change in found]
+    _append(folder, rows)
+    return rows
+
+
+def _apply(
+    folder: Path, edits: Mapping[str, Any], version: str, reason: str, date: str
+) -> list[dict[str, Any]]:
+    _check_version(folder, version)
+    splits = {}
+    for split in items.load(folder).splits:
+        path = folder / "data" / f"{split}.jsonl"
+        splits[split] = [row for _, row in items.jsonl_rows(path.read_bytes(), path.name)]
+    where = {row["id"]: split for split, found in splits.items() for row in found}
+    if unknown := [name for name in edits if name not in where]:
+        raise UserError(f"{folder.name} has no item {', '.join(unknown)}")
+    rows: list[dict[str, Any]] = []
+    for name, edit in edits.items():
+        found = splits[where[name]]
+        place = next(n for n, row in enumerate(found) if row["id"] == name)
+        new = edit(found[place])
+        changed = list(errata.changes(found[place], new))
+        if {change["field"] for change in changed} <= {"revised"} and new is not None:
+            raise UserError(f"{name} has these values already; nothing to correct")
+        if new is not None:
+            _check_item(where[name], new)
+        rows += [_row(name, change, version, reason, date) for change in changed]
+        found[place : place + 1] = [] if new is None else [new]
+    write_edition(folder, {where[name]: splits[where[name]] for name in edits})
+    _append(folder, rows)
+    return rows
+
+
+def _check_version(folder: Path, version: str) -> None:
+    manifest = items.read_manifest(folder) or {}
+    if version in (manifest.get("versions") or {}):
+        raise UserError(f"{version} is released and can't change; name the next version")
+
+
+def _check_item(split: str, row: Mapping[str, Any]) -> None:
+    from pydantic import ValidationError
+
+    from hk_fs_bench.schema import MODELS, explain
+
+    try:
+        MODELS[split.split("/")[0]].model_validate(row)
+    except ValidationError as error:
+        raise UserError(f"{row['id']}: {explain(error)}; nothing was changed") from None
+
+
+def _row(
+    item: str, change: Mapping[str, Any], version: str, reason: str, date: str
+) -> dict[str, Any]:
+    row = {"item": item, "version": version, **change, "reason": reason, "date": date}
+    return {field: row[field] for field in errata.FIELDS}
+
+
+def _append(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+    write_jsonl(folder / errata.FILE, [*items.read_errata(folder), *rows])
+    write_manifest(folder)
