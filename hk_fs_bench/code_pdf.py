@@ -54,8 +54,12 @@ def read_lines(pdf: Path) -> list[Line]:
 
     Raises UserError for a file that is no readable PDF or has no text layer.
     """
-    import pdfplumber
-
+    try:
+        import pdfplumber
+    except ImportError as error:
+        raise UserError(
+            "reading a PDF needs pdfplumber: pip install 'hk-fs-bench[code]'"
+        ) from error
     if not pdf.is_file():
         raise UserError(f"{pdf}: no such file; give the path of your PDF of the Code")
     try:

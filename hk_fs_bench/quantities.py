@@ -10,12 +10,12 @@ from importlib import resources
 
 # Labels are names that hold digits, not quantities: ids of the Code, its Use Classifications,
 # chapters of the laws, numbered notes, floors. They are cut before numbers are looked for.
-_ONE = r"\d+(?:\.\d+)*[a-z]?"
-_LIST = rf"{_ONE}(?:\s*(?:,|/|&|and|or|to|–|-)\s*{_ONE}\b)*"
+_ONE = r"\d+(?:\.\d+)*[A-Za-z]?\b(?!\s?(?:mm|m[²³23]?|%|per|min\w*|persons|storeys)(?!\w))"
+_LIST = rf"{_ONE}(?:\s*(?:,|/|&|and|or|to|–|-)\s*{_ONE})*"
 _LABELS = re.compile(
     r"(?<![\w°])(?:PR-)?[A-G]\d+(?:\.\d+)*(?:-(?:comm|note:\w+))?(?:\s?\([a-z]+\))*"
     r"|\b(?i:Use\s+Classif\w+|UC|Cap\.?|Chapter|Reg(?:ulation)?s?\.?|Sections?|Subsections?|Clauses?"
-    rf"|Notes?|Equation|Sub-system|Items?|Example)\s*\(?{_LIST}\)?(?:[A-Z]\b)?"
+    rf"|Notes?|Equation|Sub-system|Items?|Example)\s*\(?{_LIST}\)?(?:\(\w{{1,4}}\))*"
     r"|\bStep\s\d"
     r"|\b(?i:uses?)\s\d[a-d]?\b"
     r"|\b\d[a-d]\b"
@@ -57,8 +57,10 @@ def _lexicon() -> _Lexicon:
     data = yaml.safe_load(text)
     units = {spelling: unit for unit, spellings in data["units"].items() for spelling in spellings}
     longest_first = sorted(units, key=len, reverse=True)
-    unit = rf"(?:\s?(?P<unit>{'|'.join(map(re.escape, longest_first))})(?![\w²³⁻/]))?"
-    value = r"(?P<value>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:st|nd|rd|th)?"
+    # A single letter after a number that is no unit makes a label of it, as in Regulation 41A.
+    no_label = r"(?![A-Za-z](?![A-Za-z⁻]))"
+    unit = rf"(?:\s?(?P<unit>{'|'.join(map(re.escape, longest_first))})(?![\w²³⁻/])|{no_label})"
+    value = r"(?P<value>(?>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))(?:st|nd|rd|th)?"
     word = rf"\b(?P<value>{'|'.join(data['numerals'])})\b"
     return _Lexicon(
         units,

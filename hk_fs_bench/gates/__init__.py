@@ -25,7 +25,6 @@ def run_gates(
     *,
     facts: Mapping[str, CodeFact] | None = None,
     topics: Collection[str] | None = None,
-    released: Collection[str] = (),
     probe: bool = True,
 ) -> GateReport:
     """Run all gates over the items of one split, as dicts of the dataset's format, in file order.
@@ -33,8 +32,7 @@ def run_gates(
     Args:
         facts: the Code's facts; the committed ones by default.
         topics: the topic names allowed; None doesn't check them.
-        released: ids that an older version had and that must still be here.
-        probe: whether to train the choices-only probe (needs scikit-learn).
+        probe: whether to train the choices-only probe, the one slow gate (half a minute).
     """
     known = load_facts() if facts is None else facts
     report = GateReport(len(mcq), len(oeq), len(mcq) >= settings()["set_gates_from"])
@@ -44,8 +42,7 @@ def run_gates(
     mcq = [item for item in mcq if item.get("id") not in broken]
     oeq = [item for item in oeq if item.get("id") not in broken]
     for subset, items in (("mcq", mcq), ("oeq", oeq)):
-        gone = [name for name in released if name not in broken] if subset == "mcq" else []
-        report.extend(content.order(items, subset, gone))
+        report.extend(content.order(items, subset))
     every = [*mcq, *oeq]
     report.extend(content.canary(every))
     for item in every:

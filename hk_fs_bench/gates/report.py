@@ -110,7 +110,8 @@ class GateReport:
 
     def gates(self) -> list[str]:
         """The gates that ran, in their order."""
-        return sorted({f.gate for f in (*self.findings, *self.figures)} | set(GATES), key=_order)
+        found = {finding.gate for finding in self.findings}
+        return sorted(found | {figure.gate for figure in self.figures} | set(GATES), key=_order)
 
 
 GATES = (

@@ -60,8 +60,7 @@ def patterns(items: Sequence[Item], report: GateReport) -> None:
         for kind, shape in (("opening", opening), ("asking", asking)):
             counts = Counter(shape(item["question"]) for item in members)
             top, count = counts.most_common(1)[0]
-            title = f"commonest {kind}{name} “{top}”"
-            share = count / len(members)
+            title, share = f"commonest {kind}{name} “{top}”", count / len(members)
             report.measure(
                 "8 patterns", title, share, None, limits["pattern_share"], n=len(members)
             )

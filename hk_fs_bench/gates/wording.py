@@ -10,7 +10,7 @@ from hk_fs_bench.gates.base import Item, asked, is_mcq, sentences, settings, tex
 from hk_fs_bench.gates.report import Finding, GateReport
 from hk_fs_bench.quantities import quantities
 
-_ANSWERS = re.compile(r"(?:yes|no)(?=\s?[,;:.–—]|$)", re.IGNORECASE)
+_ANSWER = re.compile(r"(yes|no)(?=\s?[,;:.–—]|$)", re.IGNORECASE)
 _NONE = re.compile(r"(?:no|none|nil|not|un)\w*\b", re.IGNORECASE)
 
 
@@ -57,8 +57,9 @@ def _unlike(choices: Sequence[str]) -> Iterator[str]:
     starts = [c.isupper() for c, text in zip(letters, choices, strict=True) if text[:1].isalpha()]
     if len(set(starts)) > 1:
         yield "some options begin with a capital"
-    if sum(bool(_ANSWERS.match(choice)) for choice in choices) in (1, 3):
-        yield "one option alone begins or doesn't begin with yes or no"
+    answers = [match[1].lower() for choice in choices if (match := _ANSWER.match(choice))]
+    if len(answers) in (1, 3) or (len(answers) == 4 and answers.count("yes") in (1, 3)):
+        yield "one option alone begins, or doesn't begin, with yes or no"
     bare = [choice for choice in choices if re.match(r"\s*[-–\d]", choice)]
     others = [choice for choice in choices if choice not in bare]
     if len(bare) == 3 and not _NONE.match(others[0]) and word_count(others[0]) > 3:
