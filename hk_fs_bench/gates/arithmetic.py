@@ -123,13 +123,13 @@ def derived(assertions: list[str], known: set[float]) -> set[float]:
                 trees.append(parse(assertion))
         except CheckError:
             continue
-    found = set(known)
+    found: set[float] = set()
     size = -1
     while size != len(found):
         size = len(found)
         for tree in trees:
-            found |= _consequences(tree, found)
-    return found - known
+            found |= _consequences(tree, known | found)
+    return found
 
 
 def _consequences(tree: ast.Compare, known: set[float]) -> set[float]:

@@ -140,8 +140,8 @@ def numbers(item: Item, facts: Mapping[str, CodeFact]) -> Iterator[Finding]:
     lenient = known | options | used | derived(given, known | helpers | options)
     parts = [("explanation", item.get("explanation") or "", lenient)]
     if is_mcq(item):
-        cases = item.get("level") != "calculation" and _offers_cases(item["question"])
-        parts.append(("key", key_of(item), strict | options if cases else strict))
+        cases = options if _offers_cases(item["question"]) else set()
+        parts.append(("key", key_of(item), strict | cases))
     else:
         strict |= used
         parts.append(("reference answer", item["reference_answer"], strict))

@@ -81,7 +81,7 @@ def run_probe(items: Sequence[Item]) -> Probe:
                     csr_matrix(scaler.transform(dense)),
                 ]
             ).tocsr()
-            model = LogisticRegression(class_weight="balanced", max_iter=2000)
+            model = LogisticRegression(class_weight="balanced", solver="liblinear")
             model.fit(features[train], right[train])
             scores[test] = model.decision_function(features[test])
             names = [*words.get_feature_names_out(), *letters.get_feature_names_out(), *RELATIVE]
