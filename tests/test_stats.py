@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
 
 from hk_fs_bench import stats
 
@@ -52,8 +53,6 @@ def test_kappa_of_two_by_two():
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
 def test_kappa_as_scikit_learn_has_it(pairs):
-    from sklearn.metrics import cohen_kappa_score
-
     found = stats.cohen_kappa(pairs)
     if found is None:
         assert len({a for a, _ in pairs} | {b for _, b in pairs}) == 1
