@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ def scores_table(scores: Mapping[str, Any]) -> Table:
     """One row a task."""
     from rich.table import Table
 
-    table = Table(title=f"{scores['model']['id']} · {_edition(scores)}")
+    table = Table(title=f"{_who(scores['model'])} · {_edition(scores)}")
     table.add_column("task", overflow="fold")
     for column in ("items", "accuracy % (on valid)", "95% interval"):
         table.add_column(column, justify="right")
@@ -49,12 +50,41 @@ def notes(scores: Mapping[str, Any]) -> list[str]:
                 f"{name}: answered alike in all four option orders: {_percent(share['value'])} % "
                 f"of {share['n']} questions, 95% interval {_interval(share)}"
             )
+        lines += [f"{name}: {text}" for text in _sampling(figures)]
+    if all(figures["samples"] == 1 for figures in tasks.values()) and (
+        scores["protocol"]["regime"] == "paper"
+    ):
+        lines.append(
+            "one sample a prompt: what the model's own sampling varies is not in the interval."
+        )
     for definition in dict.fromkeys(figures["seconds"]["definition"] for figures in tasks.values()):
         lines.append(f"seconds: {definition}.")
     lines.append("accuracy: correct over all answers, in brackets over those that could be read;")
     lines.append("interval: Wilson, 95%, sampling of items only.")
     lines += [f"signature: {figures['signature']}" for figures in tasks.values()]
     return lines
+
+
+def _sampling(figures: Mapping[str, Any]) -> list[str]:
+    lines = []
+    by_sample = figures.get("accuracy_by_sample") or []
+    if len(by_sample) > 1:
+        values = ", ".join(map(_percent, by_sample))
+        spread = _percent(statistics.stdev(by_sample))
+        lines.append(f"accuracy % of each of {len(by_sample)} samples: {values} (sd {spread})")
+    over = figures["over_limit"]
+    if over["n"]:
+        lines.append(f"{over['n']} answers are longer than {over['limit']} tokens; none was cut")
+    return lines
+
+
+def _who(model: Mapping[str, Any]) -> str:
+    parts = [model["id"]]
+    if model.get("mode") not in (None, "none"):
+        parts.append(f"thinking {model['mode']}")
+    if model.get("search") not in (None, "off"):
+        parts.append(f"search {model['search']}")
+    return " · ".join(parts)
 
 
 def _edition(scores: Mapping[str, Any]) -> str:
@@ -67,7 +97,8 @@ def _accuracy(figures: Mapping[str, Any]) -> str:
         return "see OEQ metrics"
     every, valid = figures["accuracy"], figures["accuracy_on_valid"]
     text = _percent(every["value"])
-    return text if every["n"] == valid["n"] else f"{text} ({_percent(valid['value'])})"
+    readable = figures["readable"] == figures["answered"]
+    return text if readable else f"{text} ({_percent(valid['value'])})"
 
 
 def _interval(figure: Mapping[str, Any] | None) -> str:

@@ -14,10 +14,14 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import jsonl_rows
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 FORMAT_VERSION = 1
 Key = tuple[str, str, str, int]
@@ -72,10 +76,97 @@ def read_run(folder: Path) -> Run:
             key = key_of(row)
         except KeyError as error:
             raise UserError(f"{predictions} line {number}: no field {error}") from None
-        failed_again = row.get("status") == "infra_error"
-        if key not in rows or not failed_again or rows[key].get("status") == "infra_error":
+        if key not in rows or settled(row) or not settled(rows[key]):
             rows[key] = row
     return Run(folder, manifest, rows)
+
+
+def settled(row: Mapping[str, Any]) -> bool:
+    """Whether a row is an answer, or the knowledge that none will come: not a failed call."""
+    return row.get("status") != "infra_error"
+
+
+class PredictionLog:
+    """A run folder opened for writing: rows are appended one by one, by one process at a time.
+
+    A row is one write to the file, flushed to the operating system before the next: killing the
+    process loses nothing that was appended. Another process that opens the same folder is refused,
+    and a lock never outlives the process that holds it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "predictions.jsonl"
+        self._lock: BaseFileLock | None = None
+        self._file = -1
+        self._size = 0
+
+    def __enter__(self) -> PredictionLog:
+        from filelock import FileLock, Timeout
+
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / ".lock", timeout=0)
+            lock.acquire()
+        except Timeout:
+            raise UserError(
+                f"another process is writing to {self.folder}; let it end, or name another --out"
+            ) from None
+        except (OSError, NotImplementedError) as error:
+            raise UserError(f"{self.folder} can't be written: {_reason(error)}") from None
+        self._lock = lock
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            self._size = self._whole_lines()
+        except OSError as error:
+            self.__exit__(None, None, None)
+            raise UserError(f"{self.path} can't be written: {_reason(error)}") from None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        if self._lock is not None:
+            self._lock.release()
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Append a row; UserError, and nothing written, if the disk has no room for it."""
+        data = (json.dumps(row, allow_nan=False) + "\n").encode()
+        try:
+            written = os.write(self._file, data)
+            if written < len(data):
+                os.write(self._file, data[written:])
+        except OSError as error:
+            os.ftruncate(self._file, self._size)
+            raise UserError(
+                f"{self.path} can't be written: {_reason(error)}; what was appended before is "
+                "kept, run the same command again"
+            ) from None
+        self._size += len(data)
+
+    def _whole_lines(self) -> int:
+        """Cut off what a crash left of a last line; give a whole one its line feed."""
+        raw = self.path.read_bytes()
+        end = raw.rfind(b"\n") + 1
+        if end < len(raw):
+            try:
+                key_of(json.loads(raw[end:]))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                os.ftruncate(self._file, end)
+                return end
+            os.write(self._file, b"\n")
+            return len(raw) + 1
+        return end
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -89,15 +180,20 @@ def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UserError(f"{path} can't be written: {_reason(error)}") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(text)
         # mkstemp makes private files; a result is as readable as any file of its folder.
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise UserError(f"{path} can't be written: {_reason(error)}") from None
         raise
 
 

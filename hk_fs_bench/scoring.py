@@ -29,15 +29,17 @@ def score(run: Run, dataset: Dataset) -> dict[str, Any]:
             f"({asked[:12]}), and {dataset.source} is {dataset.version} ({dataset.sha256[:12]}); "
             "name the run's own with --dataset and --revision"
         )
+    from_lm_eval = "lm_eval" in (run.manifest.get("software") or {})
     rows: list[dict[str, Any]] = []
     tasks: dict[str, Any] = {}
     for name in run.tasks:
         task = prompts.load_task(name)
-        parsed = [_parse(row, dataset, task) for row in run.of_task(name)]
+        parsed = [_parse(row, dataset, task, from_lm_eval) for row in run.of_task(name)]
         tasks[name] = _figures(run, task, parsed, len(dataset.items(task.subset)) * task.rotations)
         rows += parsed
     scores = {
         "format": SCORES_FORMAT,
+        "complete": run.manifest.get("complete", True),
         "model": run.manifest["model"],
         "protocol": run.manifest["protocol"],
         "warnings": warnings(run, tasks),
@@ -51,12 +53,34 @@ def score(run: Run, dataset: Dataset) -> dict[str, Any]:
 def warnings(run: Run, tasks: Mapping[str, Any]) -> list[str]:
     """What a reader must know before any figure, gravest first."""
     found = []
-    protocol = run.manifest["protocol"]
+    protocol, model = run.manifest["protocol"], run.manifest["model"]
+    if not run.manifest.get("complete", True):
+        planned = sum(run.manifest["planned"].values())
+        answered = sum(figures["answered"] for figures in tasks.values())
+        found.append(
+            f"INCOMPLETE RUN: {answered} of {planned} answers are there, and every figure is over "
+            "these; the runner's command again asks the rest"
+        )
     if protocol.get("model_has_chat_template") and not protocol.get("chat_template_used"):
         found.append(
             "this model has a chat template and ran without it, so it was asked wrongly; run it "
             "again with --apply_chat_template"
         )
+    if contaminated := sum(figures["contaminated"] for figures in tasks.values()):
+        found.append(
+            f"CONTAMINATED: {contaminated} answers were given after a look at this benchmark's "
+            "own address"
+        )
+    if model.get("search") == "on":
+        found.append(
+            "search: this model looks things up, and questions and keys are public; its figures "
+            "are not comparable with those of models that don't"
+        )
+    if protocol.get("regime") == "greedy" and protocol.get("parameters_not_applied"):
+        names = ", ".join(protocol["parameters_not_applied"])
+        found.append(f"not greedy: {names} could not be applied, so this model sampled")
+    if len(returned := model.get("returned_ids") or []) > 1:
+        found.append(f"several models answered under one id: {', '.join(returned)}")
     for name, figures in tasks.items():
         if figures["answered"] and not figures["readable"]:
             found.append(f"{name}: not one of {figures['answered']} answers could be read")
@@ -66,17 +90,20 @@ def warnings(run: Run, tasks: Mapping[str, Any]) -> list[str]:
                 "have no answer yet, only a failure of the infrastructure; every figure is over "
                 "the answered ones"
             )
-        if figures["asked"] < figures["items"]:
-            found.append(f"{name}: only {figures['asked']} of {figures['items']} prompts asked")
+        if figures["prompts"] < figures["items"]:
+            found.append(f"{name}: only {figures['prompts']} of {figures['items']} prompts asked")
     return found
 
 
-def _parse(row: Mapping[str, Any], dataset: Dataset, task: prompts.Task) -> dict[str, Any]:
+def _parse(
+    row: Mapping[str, Any], dataset: Dataset, task: prompts.Task, from_lm_eval: bool
+) -> dict[str, Any]:
     item = dataset.by_id.get(row["item_id"])
     if item is None:
         raise UserError(f"the run has an answer to {row['item_id']}, which the dataset lacks")
     out = {k: row.get(k) for k in ("task", "item_id", "variant", "sample", "finish_reason")}
     out |= {"token_usage": row.get("token_usage") or {}, "performance": row.get("performance")}
+    out |= {k: row.get(k) for k in ("answer_tokens", "sources_used", "contaminated")}
     if row["status"] == "infra_error":
         return out | {"status": "infra_error", "cause": row.get("cause")}
     if row["status"] == "no_answer":
@@ -93,7 +120,7 @@ def _parse(row: Mapping[str, Any], dataset: Dataset, task: prompts.Task) -> dict
         first = _parse_text(row, item, None)
     out |= parsed
     # lm-eval's own filters can't know why an answer ended; what that changes is counted.
-    out["changed_by_finish_reason"] = parsed != first
+    out["changed_by_finish_reason"] = from_lm_eval and parsed != first
     if isinstance(item, MCQItem):
         out["value"] = unrotate(parsed["value"], row.get("variant", ""))
         out["correct"] = out["value"] == item.answer
@@ -122,6 +149,7 @@ def _figures(
     figures: dict[str, Any] = {
         "signature": signature(run, task),
         "items": items,
+        "prompts": len({(row["item_id"], row["variant"]) for row in rows}),
         "asked": len(rows),
         "answered": len(answered),
         "readable": sum(row["status"] in mcq.READABLE for row in answered),
@@ -132,15 +160,26 @@ def _figures(
             "output": _mean(answered, _usage("output_tokens")),
         },
         "seconds": _seconds(run, answered),
+        "over_limit": _over_limit(answered, task.max_gen_toks),
+        "contaminated": sum(bool(row["contaminated"]) for row in answered),
+        "samples": len({row["sample"] for row in rows}),
     }
     if task.subset == "mcq":
         figures["accuracy"] = mcq.accuracy(answered)
         figures["accuracy_on_valid"] = mcq.accuracy_on_valid(answered)
+        figures["accuracy_by_sample"] = mcq.by_sample(answered)
     if task.rotations > 1:
         figures["consistency"] = mcq.consistency(answered, task.rotations)
     if task.subset == "oeq":
         figures["answer_words"] = _mean(answered, lambda row: len((row["answer"] or "").split()))
     return figures
+
+
+def _over_limit(rows: Sequence[Mapping[str, Any]], limit: int | None) -> dict[str, int | None]:
+    """Answers longer than the limit: a service with one limit for all can't hold it exactly."""
+    known = [row["answer_tokens"] for row in rows if row["answer_tokens"] is not None]
+    over = sum(tokens > limit for tokens in known) if limit else 0
+    return {"limit": limit, "n": over, "unknown": len(rows) - len(known)}
 
 
 def signature(run: Run, task: prompts.Task) -> str:

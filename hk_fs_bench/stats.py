@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float] | None:
+def wilson(successes: float, n: int, z: float = 1.959963984540054) -> tuple[float, float] | None:
     """Wilson's score interval of a proportion (Wilson 1927, JASA 22:209), 95% by default.
 
     Returns:

@@ -13,7 +13,7 @@ READABLE = ("valid", "repaired")
 Row = Mapping[str, Any]
 
 
-def proportion(hits: int, n: int) -> dict[str, Any]:
+def proportion(hits: float, n: int) -> dict[str, Any]:
     """A fraction with its n and Wilson 95% interval; value None with a reason for n = 0."""
     interval = wilson(hits, n)
     if interval is None:
@@ -22,8 +22,23 @@ def proportion(hits: int, n: int) -> dict[str, Any]:
 
 
 def accuracy(rows: Sequence[Row]) -> dict[str, Any]:
-    """Correct over all answers; one that can't be read is wrong."""
-    return proportion(sum(row["correct"] for row in rows), len(rows))
+    """Correct over all answers; one that can't be read is wrong.
+
+    Several samples of one prompt count as their mean: n is the number of prompts, because samples
+    of one prompt are no independent answers.
+    """
+    samples: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for row in rows:
+        samples[row["item_id"], row.get("variant") or ""].append(row["correct"])
+    return proportion(sum(sum(right) / len(right) for right in samples.values()), len(samples))
+
+
+def by_sample(rows: Sequence[Row]) -> list[float]:
+    """The accuracy of each sample alone, in their order."""
+    samples: dict[int, list[bool]] = defaultdict(list)
+    for row in rows:
+        samples[row.get("sample") or 0].append(row["correct"])
+    return [sum(right) / len(right) for _, right in sorted(samples.items())]
 
 
 def accuracy_on_valid(rows: Sequence[Row]) -> dict[str, Any]:

@@ -1,0 +1,155 @@
+"""run.json of a hosted model's run: who was asked, how, and whether a folder is that same run."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hk_fs_bench import __version__, prompts
+from hk_fs_bench.api_models import Model, Price, Provider
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.items import Dataset
+from hk_fs_bench.runs import FORMAT_VERSION
+
+# Fields that decide what an answer is an answer to: two runs that differ in one never share a
+# folder.
+IDENTITY = (
+    ("model", "requested_id"),
+    ("model", "id"),
+    ("model", "provider"),
+    ("model", "mode"),
+    ("model", "search"),
+    ("protocol", "dataset_sha256"),
+    ("protocol", "regime"),
+    ("protocol", "parameters_sent"),
+)
+BY_TASK = ("task_versions", "prompt_templates_sha256")
+
+
+def shown_id(service_id: str) -> str:
+    """An id for tables and files: a server of one's own may know its model by a path."""
+    if re.match(r"[/~.\\]|[A-Za-z]:[/\\]", service_id):
+        return f"local/{Path(service_id.replace(chr(92), '/')).name}"
+    return service_id
+
+
+def manifest_of(
+    name: str,
+    model: Model,
+    provider: Provider,
+    base_url: str,
+    dataset: Dataset,
+    tasks: Sequence[prompts.Task],
+    *,
+    regime: str,
+    parameters_sent: Mapping[str, Any],
+    parameters_not_applied: Mapping[str, str],
+    planned: Mapping[str, int],
+    samples: int,
+    limit: int | None,
+    price: Price | None,
+) -> dict[str, Any]:
+    """The manifest of a run that has not begun."""
+    sent = dict(parameters_sent)
+    return {
+        "format": FORMAT_VERSION,
+        "complete": False,
+        "stopped": None,
+        "tasks": [task.name for task in tasks],
+        "planned": dict(planned),
+        "model": {
+            "id": model.model,
+            "configuration": name,
+            "requested_id": shown_id(model.id or ""),
+            "returned_ids": [],
+            "revision": None,
+            "weights_sha256": None,
+            "provider": model.provider,
+            "endpoint": base_url.rstrip("/"),
+            "deployment": provider.deployment,
+            "mode": model.thinking.mode,
+            "search": model.search.label,
+        },
+        "protocol": {
+            "task_versions": {task.name: task.version for task in tasks},
+            "prompt_templates_sha256": {task.name: prompts.template_sha256(task) for task in tasks},
+            "dataset_version": dataset.version or "unversioned",
+            "dataset_sha256": dataset.sha256,
+            "chat_template_used": True,
+            "model_has_chat_template": None,
+            "chat_template_sha256": None,
+            "num_fewshot": 0,
+            "regime": regime,
+            "samples": samples,
+            "generation_kwargs": sent,
+            "parameters_sent": sent,
+            "parameters_not_applied": dict(parameters_not_applied),
+            "answer_limit": max((task.max_gen_toks or 0 for task in tasks), default=0) or None,
+            "limit_includes_thinking": model.limit.includes_thinking,
+            "thinking_budget": model.thinking.budget,
+            "limit": limit,
+        },
+        "price": None if price is None else price.model_dump(mode="json"),
+        "software": {
+            "hk_fs_bench": __version__,
+            "openai": version("openai"),
+            "python": platform.python_version(),
+        },
+        "sessions": [],
+        "started_at": None,
+    }
+
+
+def refuse_another_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """UserError if the answers in a folder answer something else than what is asked now."""
+    hosted = new["model"]["deployment"] == "api"
+    # A server of one's own may listen elsewhere tomorrow.
+    for part, name in (*IDENTITY, *([("model", "endpoint")] if hosted else [])):
+        before = (old.get(part) or {}).get(name)
+        if before != new[part][name]:
+            _refuse(folder, name, before, new[part][name])
+    for name in BY_TASK:
+        known = (old.get("protocol") or {}).get(name) or {}
+        for task, value in new["protocol"][name].items():
+            if task in known and known[task] != value:
+                _refuse(folder, f"{name} of {task}", known[task], value)
+
+
+def _refuse(folder: Path, what: str, before: Any, now: Any) -> None:
+    def short(value: Any) -> str:
+        text = str(value)
+        return text if len(text) <= 60 else text[:60] + "…"
+
+    raise UserError(
+        f"{folder} holds answers with {what} {short(before)}, and this command asks with "
+        f"{short(now)}; name another --out, or move that folder away"
+    )
+
+
+def inherit(new: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """Keep what the folder's earlier sessions found out and did."""
+    new["tasks"] = list(dict.fromkeys([*old["tasks"], *new["tasks"]]))
+    new["planned"] = _larger(old.get("planned") or {}, new["planned"])
+    new["model"]["returned_ids"] = list(old["model"].get("returned_ids") or [])
+    for name in (*BY_TASK, "parameters_not_applied"):
+        new["protocol"][name] = {**(old["protocol"].get(name) or {}), **new["protocol"][name]}
+    new["protocol"]["samples"] = max(
+        old["protocol"].get("samples") or 1, new["protocol"]["samples"]
+    )
+    limits = (old["protocol"].get("limit"), new["protocol"]["limit"])
+    new["protocol"]["limit"] = None if None in limits else max(limits)
+    new["sessions"] = list(old.get("sessions") or [])
+    new["started_at"] = old.get("started_at")
+
+
+def _larger(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+    return {task: max(old.get(task, 0), new.get(task, 0)) for task in {**old, **new}}
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,279 @@
+"""Asking hosted models: every wanted call once, every answer into its run folder as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hk_fs_bench import api_manifest, prompts, runs
+from hk_fs_bench.api_budget import Budget, Stopped
+from hk_fs_bench.api_keys import NO_KEY, find_key, hide
+from hk_fs_bench.api_pace import Pace
+from hk_fs_bench.api_plan import Job, Request
+from hk_fs_bench.client import Account, Answer, Session
+from hk_fs_bench.errors import UserError
+
+INTERRUPTED = "stopped by Ctrl-C"
+
+
+@dataclass
+class Going:
+    """A job under way: its log, its session, and what came of it so far."""
+
+    job: Job
+    log: runs.PredictionLog
+    session: Session
+    keys: tuple[str, ...]
+    started: float = field(default_factory=time.monotonic)
+    asked: int = 0
+    answered: int = 0
+    failed: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    # Failures before the first answer: a service that was never seen to answer has failed no item.
+    unseen: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the rate so far; None before the first answer."""
+        if not self.answered:
+            return None
+        left = self.asked - self.answered - self.failed
+        return (time.monotonic() - self.started) / self.answered * left
+
+    def record(self, request: Request, answer: Answer) -> None:
+        """Append the row of an answer."""
+        row = _row(self.job, request, answer, self.keys)
+        if not runs.settled(row):
+            self.failed += 1
+            self.causes[row["cause"]] = self.causes.get(row["cause"], 0) + 1
+            if not self.session.answered:
+                self.unseen.append(row)
+                return
+        else:
+            self.answered += 1
+            self.job.done += 1
+            self.job.count(row["token_usage"])
+        for earlier in [*self.unseen, row]:
+            self.log.append(earlier)
+        self.unseen.clear()
+        name = row["returned_model"]
+        known = self.job.manifest["model"]["returned_ids"]
+        if name is not None and name not in known:
+            known.append(name)
+
+
+def accounts_of(jobs: Sequence[Job], max_concurrency: int | None = None) -> dict[str, Account]:
+    """One account a provider and address, with its key.
+
+    Raises:
+        UserError: a key that is missing; the message names its variable.
+    """
+    accounts: dict[str, Account] = {}
+    for job in jobs:
+        name = f"{job.model.provider} {job.base_url}"
+        if name in accounts:
+            continue
+        key = find_key(job.provider)
+        if key is None and job.provider.key_required:
+            raise UserError(
+                f"{job.name} needs the key of {job.model.provider}: set {job.provider.key} in the "
+                "environment, or put it into a file .env here"
+            )
+        speed = job.provider.concurrency
+        ceiling = speed.max if max_concurrency is None else min(max_concurrency, speed.max)
+        accounts[name] = Account(
+            job.provider, job.base_url, key or NO_KEY, Pace(speed.start, ceiling)
+        )
+    return accounts
+
+
+async def run(
+    jobs: Sequence[Job],
+    *,
+    max_cost: float | None = None,
+    max_concurrency: int | None = None,
+    watch: Callable[[Sequence[Going]], Awaitable[None]] | None = None,
+) -> list[Going]:
+    """Ask everything that is still to be asked.
+
+    Ctrl-C and SIGTERM let the calls in flight end; a second one gives them up. However the run
+    ends, the manifests say how.
+
+    Args:
+        max_cost: USD for all jobs together, with what their folders cost already.
+        max_concurrency: calls in flight at one provider, at most.
+        watch: runs beside the calls, for a progress display; it is cancelled at the end.
+
+    Raises:
+        UserError: a missing key, a price that `max_cost` needs, a folder in use or not writable.
+    """
+    if max_cost is not None and (unknown := [job.name for job in jobs if job.price is None]):
+        raise UserError(
+            f"--max-cost needs a price, and models.yaml has none for {', '.join(unknown)}; give it "
+            "with --price IN/OUT (USD per million tokens), one model at a time"
+        )
+    accounts = accounts_of(jobs, max_concurrency)
+    keys = tuple(account.key for account in accounts.values())
+    async with contextlib.AsyncExitStack() as stack:
+        going = []
+        budget = Budget(max_cost)
+        for job in jobs:
+            log = stack.enter_context(runs.PredictionLog(job.folder))
+            # Again, now that nobody else writes: another process may have gone on meanwhile.
+            job.read_folder()
+            session = Session(
+                job.model, accounts[f"{job.model.provider} {job.base_url}"], budget, job.price
+            )
+            await stack.enter_async_context(session)
+            session.dropped.update(
+                {n: w for n, w in _not_applied(job).items() if n in job.sampling}
+            )
+            going.append(Going(job, log, session, keys, asked=len(job.todo)))
+            job.manifest["started_at"] = job.manifest["started_at"] or api_manifest.now()
+            job.manifest["sessions"].append({"started_at": api_manifest.now(), "ended_at": None})
+            _save(job)
+        budget.spent = sum(job.usd for job in jobs)
+        try:
+            with _signals(going):
+                await _ask_all(going, watch)
+        finally:
+            for one in going:
+                _finish(one)
+    return going
+
+
+async def _ask_all(
+    going: Sequence[Going], watch: Callable[[Sequence[Going]], Awaitable[None]] | None
+) -> None:
+    watcher = asyncio.ensure_future(watch(going)) if watch else None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for one in going:
+                for request in one.job.todo:
+                    group.create_task(_settle(one, request))
+    except BaseExceptionGroup as faults:
+        mistakes, others = faults.split(UserError)
+        raise others or (mistakes or faults).exceptions[0] from None
+    finally:
+        if watcher is not None:
+            watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watcher
+
+
+async def _settle(going: Going, request: Request) -> None:
+    job = going.job
+    try:
+        answer = await going.session.ask(
+            request.body, most=job.most(request), droppable=job.sampling
+        )
+    except Stopped:
+        return
+    going.record(request, answer)
+
+
+def _row(job: Job, request: Request, answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
+    reply = answer.reply
+    task, item_id, variant, sample = request.key
+    returned = reply.model if reply else None
+    row: dict[str, Any] = {
+        "task": task,
+        "item_id": item_id,
+        "variant": variant,
+        "sample": sample,
+        "attempt": answer.attempt,
+        "prompt_sha256": prompts.prompt_sha256(request.prompt),
+        "output": reply.text if reply else None,
+        "reasoning": reply.reasoning if reply else None,
+        "refusal": reply.refusal if reply else None,
+        "finish_reason": reply.finish_reason if reply else None,
+        "status": answer.status,
+        "cause": answer.cause,
+        "detail": answer.detail,
+        "option_logprobs": None,
+        "token_usage": reply.usage if reply else {},
+        "answer_tokens": reply.answer_tokens(job.model) if reply else None,
+        "performance": {"latency_ms": answer.latency_ms},
+        "returned_model": None if returned is None else api_manifest.shown_id(returned),
+        "sources_used": reply.sources_used if reply else None,
+        "sources": reply.sources if reply else [],
+        "contaminated": bool(reply and reply.contaminated(job.addresses)),
+        "shown_ids": [],
+        "in_flight": answer.in_flight,
+        "sent_at": answer.sent_at,
+    }
+    # A service that echoes its request must not bring a key into a file.
+    return {name: _without(value, keys) for name, value in row.items()}
+
+
+def _without(value: Any, keys: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return hide(value, keys)
+    if isinstance(value, list):
+        return [_without(part, keys) for part in value]
+    return value
+
+
+def _not_applied(job: Job) -> dict[str, str]:
+    known: dict[str, str] = job.manifest["protocol"]["parameters_not_applied"]
+    return known
+
+
+def _finish(going: Going) -> None:
+    """Write how the session ended."""
+    job, session = going.job, going.session
+    dropped = {name: hide(why, going.keys) for name, why in session.dropped.items()}
+    _not_applied(job).update(dropped)
+    job.manifest["sessions"][-1] |= {
+        "ended_at": api_manifest.now(),
+        "seconds": round(time.monotonic() - going.started, 1),
+        "answered": going.answered,
+        "failed": going.failed - len(going.unseen),
+    }
+    job.manifest["stopped"] = hide(session.stopped, going.keys) if session.stopped else None
+    job.manifest["complete"] = _complete(job)
+    _save(job)
+
+
+def _complete(job: Job) -> bool:
+    """Whether all that was ever planned in the folder is answered."""
+    rows = runs.read_run(job.folder).rows.values()
+    answered = Counter(row["task"] for row in rows if runs.settled(row))
+    planned: dict[str, int] = job.manifest["planned"]
+    return all(answered[task] >= n for task, n in planned.items())
+
+
+def _save(job: Job) -> None:
+    runs.write_json(job.folder / "run.json", job.manifest)
+
+
+@contextlib.contextmanager
+def _signals(going: Sequence[Going]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run in good order, the second time at once."""
+    loop = asyncio.get_running_loop()
+    seen = []
+
+    def stop() -> None:
+        seen.append(1)
+        for one in going:
+            one.session.stop(INTERRUPTED)
+            if len(seen) > 1:
+                one.session.abort()
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop)
+    except (NotImplementedError, RuntimeError, ValueError):
+        pass  # Not in this thread, or not on this system: Ctrl-C then ends the run at once.
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.remove_signal_handler(number)
