@@ -43,6 +43,7 @@ _PREDECESSORS = (
     "Minimum Fire Service Installations and Equipment",
 )
 _MIN_ENTRIES = 300
+_COVER_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _build(pdf: Path, digest: str) -> CodeIndex:
     from hk_fs_bench.code_pdf import read_lines, split
 
     lines = read_lines(pdf)
-    front = [line.text for line in lines if line.sheet <= 3]
+    front = [line.text for line in lines if line.sheet == lines[0].sheet]
     edition = _edition(pdf, front)
     typed = _typed_pages(edition)
     entries = {}
@@ -156,7 +157,8 @@ def _build(pdf: Path, digest: str) -> CodeIndex:
         )
     if len(entries) < _MIN_ENTRIES:
         raise UserError(
-            f"{pdf.name}: only {len(entries)} provisions found; the file is cut or another document"
+            f"{pdf.name}: only {len(entries)} provisions found in it; the file is cut short,"
+            " take it from the Buildings Department's site"
         )
     return CodeIndex(edition, digest, entries)
 
@@ -164,14 +166,16 @@ def _build(pdf: Path, digest: str) -> CodeIndex:
 def _edition(pdf: Path, front: list[str]) -> str:
     """The year of the edition, from the cover; UserError names another document."""
     cover = " ".join(front)
-    if not re.search(rf"Code of Practice\s+for\s+{TITLE}\s+2011\b", cover):
-        named = next((name for name in _PREDECESSORS if name in cover), "")
-        what = f"the Code of Practice for {named}" if named else f"“{front[0][:80]}”"
+    title = re.search(rf"Code of Practice\s+for\s+{TITLE}\s+2011\b", cover)
+    # A circular about the Code names it too, but further down.
+    if not title or title.start() > _COVER_CHARACTERS:
+        named = next((name for name in _PREDECESSORS if name in cover[:_COVER_CHARACTERS]), "")
+        what = f"the Code of Practice for {named}" if named else f"“{cover[:80]}…”"
         raise UserError(
             f"{pdf.name}: this is {what}, not the Code of Practice for {TITLE} 2011;"
             " take that from the Buildings Department's site"
         )
-    later = re.search(r"2011\s*\((?:\w+\s+)?(\d{4})\s+(?:Edition|[Vv]ersion)\)", cover)
+    later = re.match(r"\s*\((?:\w+\s+)?(\d{4})\s+(?:Edition|[Vv]ersion)\)", cover[title.end() :])
     return later[1] if later else "2011"
 
 
