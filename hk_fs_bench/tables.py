@@ -126,19 +126,30 @@ def _csv_rows(name: str, text: str) -> Iterator[tuple[int, list[Any]]]:
         yield number, cells
 
 
-def _xlsx_rows(path: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]]:
+def sheet_names(path: Path) -> list[str]:
+    """The sheets of an XLSX file, in order."""
+    if not path.is_file():
+        raise UserError(f"no such file: {path}")
+    return list(_workbook(path).sheetnames)
+
+
+def _workbook(path: Path) -> Any:
     try:
         from openpyxl import load_workbook
     except ImportError:
         raise UserError("XLSX files need openpyxl: pip install 'hk-fs-bench[data]'") from None
     try:
-        book = load_workbook(path)
+        return load_workbook(path)
     except Exception as error:
         # openpyxl lets whatever zipfile, XML and its own readers raise through.
         raise UserError(
             f"{path.name} can't be read as XLSX ({type(error).__name__}: {error}); is it "
             "password-protected or of the old .xls kind? Save it as .xlsx without a password"
         ) from None
+
+
+def _xlsx_rows(path: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]]:
+    book = _workbook(path)
     filled = [one for one in book.worksheets if one.max_row > 1 or one["A1"].value is not None]
     names = ", ".join(one.title for one in filled)
     if sheet is not None:
