@@ -43,7 +43,7 @@ _PREDECESSORS = (
     "Minimum Fire Service Installations and Equipment",
 )
 _MIN_ENTRIES = 300
-_COVER_CHARACTERS = 80
+_COVER_CHARACTERS = 60
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ def _edition(pdf: Path, front: list[str]) -> str:
     title = re.search(rf"Code of Practice\s+for\s+{TITLE}\s+2011\b", cover)
     # A circular about the Code names it too, but further down.
     if not title or title.start() > _COVER_CHARACTERS:
-        named = next((name for name in _PREDECESSORS if name in cover[:_COVER_CHARACTERS]), "")
-        what = f"the Code of Practice for {named}" if named else f"“{cover[:80]}…”"
+        named = next((name for name in _PREDECESSORS if name in cover[: 2 * _COVER_CHARACTERS]), "")
+        what = f"the Code of Practice for {named}" if named else f"“{cover[:_COVER_CHARACTERS]}…”"
         raise UserError(
             f"{pdf.name}: this is {what}, not the Code of Practice for {TITLE} 2011;"
             " take that from the Buildings Department's site"

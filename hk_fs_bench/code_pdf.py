@@ -58,7 +58,7 @@ def read_lines(pdf: Path) -> list[Line]:
         import pdfplumber
     except ImportError as error:
         raise UserError(
-            "reading a PDF needs pdfplumber: pip install 'hk-fs-bench[code]'"
+            "reading a PDF needs pdfplumber: pip install 'hk-fs-bench[data]'"
         ) from error
     if not pdf.is_file():
         raise UserError(f"{pdf}: no such file; give the path of your PDF of the Code")
