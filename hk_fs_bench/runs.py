@@ -171,15 +171,16 @@ def _reason(error: Exception) -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole or not at all."""
-    _replace(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a JSONL file whole or not at all."""
-    _replace(path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in rows))
+    write_text(path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in rows))
 
 
-def _replace(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a text file (UTF-8) whole or not at all."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
