@@ -80,6 +80,15 @@ def load(
     name = "the packaged dataset" if source is None else str(source)
     if revision is not None:
         name += f"@{revision}"
+    manifest = read_manifest(folder)
+    dataset = read_folder(folder, name, manifest)
+    if version in (None, dataset.version):
+        return dataset
+    return rebuild(dataset, manifest or {}, read_errata(folder), version)
+
+
+def read_folder(folder: Path, name: str, manifest: Mapping[str, Any] | None = None) -> Dataset:
+    """The edition in `folder`, held against `manifest` if there is one; `name` is for messages."""
     files = {s: folder / "data" / f"{s}.jsonl" for s in SPLITS}
     contents = {s: path.read_bytes() for s, path in files.items() if path.is_file()}
     if not contents:
@@ -87,18 +96,14 @@ def load(
             f"{name} holds none of {', '.join(f'data/{s}.jsonl' for s in SPLITS)}; "
             "name a folder of that layout, or make one with scripts/dataset.py import"
         )
-    manifest = read_manifest(folder)
     if manifest is not None:
         _check_hashes(name, contents, manifest)
-    dataset = Dataset(
+    return Dataset(
         source=name,
         version=None if manifest is None else manifest["version"],
         sha256=content_sha256(contents),
         splits={s: parse_items(s, raw, f"{name}: data/{s}.jsonl") for s, raw in contents.items()},
     )
-    if version in (None, dataset.version):
-        return dataset
-    return rebuild(dataset, manifest or {}, read_errata(folder), version)
 
 
 def rebuild(

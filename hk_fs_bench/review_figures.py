@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench import items, stats
@@ -18,7 +18,7 @@ def figures(dataset: items.Dataset, reviews: Sequence[Review]) -> dict[str, Any]
     """For each kind of reviewer, over every text ever reviewed, whatever became of the item.
 
     Returns:
-        kind → `items` (reviewed at least once), `complete` (items of this edition with two
+        kind → `items` (reviewed at least once), `complete` (test items of this edition with two
         reviews of their present text), `verdicts` (counts), `kappa_verdict` and `kappa_blind`
         {value, ci95, n pairs}, `blind_accuracy` by role {value, ci95, n} (MCQ), `wrong_keys`
         {found, n items, upper95, of the text of each item that was reviewed first}.
@@ -40,7 +40,7 @@ def _of_kind(dataset: items.Dataset, reviews: Sequence[Review]) -> dict[str, Any
     answered = [(a.blind_answer or "", b.blind_answer or "") for a, b in pairs]
     letters = [pair for pair in answered if all(x in ("A", "B", "C", "D", "?") for x in pair)]
     every = [review for found in by_text.values() for review in found]
-    here = current(dataset, reviews)
+    here = {n: found for n, found in current(dataset, reviews).items() if n in dataset.by_id}
     return {
         "items": len(first),
         "complete": sum(len(found) > 1 for found in here.values()),
@@ -50,7 +50,7 @@ def _of_kind(dataset: items.Dataset, reviews: Sequence[Review]) -> dict[str, Any
         "kappa_blind": _kappa(letters),
         "blind_accuracy": {
             role: _share([r for r in every if r.role == role])
-            for role in sorted({r.role for r in every})
+            for role in ("architect", "fire_engineer")
         },
         "wrong_keys": {
             "found": wrong,
@@ -74,32 +74,32 @@ def _share(reviews: Sequence[Review]) -> dict[str, Any]:
     return {"value": value, "ci95": stats.wilson(right, len(asked)), "n": len(asked)}
 
 
-def table(found: dict[str, Any]) -> Table:
-    """The figures for people, one column a kind of reviewer."""
-    from rich.table import Table
-
-    out = Table(title="Reviews, before any discard")
-    out.add_column("")
-    for kind in KINDS:
-        out.add_column(kind, justify="right")
-    rows: dict[str, Callable[[dict[str, Any]], str]] = {
+def rows(found: Mapping[str, Any]) -> list[tuple[str, dict[str, str]]]:
+    """The figures as words: (what, kind → text)."""
+    texts: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "items reviewed": lambda f: str(f["items"]),
         "reviewed twice as they stand": lambda f: f"{f['complete']} of {f['of']}",
         "accept / revise / reject": lambda f: " / ".join(map(str, f["verdicts"].values())),
         "kappa of verdicts": lambda f: show(f["kappa_verdict"]),
         "kappa of blind answers": lambda f: show(f["kappa_blind"]),
-        "wrong keys, 95% upper bound": lambda f: wrong_keys(f["wrong_keys"]),
+        "blind accuracy, architects": lambda f: show(f["blind_accuracy"]["architect"]),
+        "blind accuracy, fire engineers": lambda f: show(f["blind_accuracy"]["fire_engineer"]),
+        "wrong keys found, upper bound": lambda f: wrong_keys(f["wrong_keys"]),
     }
-    for name, text in rows.items():
-        out.add_row(name, *(text(found[kind]) for kind in KINDS))
-    for role in ("architect", "fire_engineer"):
-        shares = [found[kind]["blind_accuracy"].get(role) for kind in KINDS]
-        cells = ["–" if share is None else show(share) for share in shares]
-        out.add_row(f"blind accuracy, {role.replace('_', ' ')}", *cells)
+    return [(what, {kind: text(found[kind]) for kind in KINDS}) for what, text in texts.items()]
+
+
+def table(found: Mapping[str, Any]) -> Table:
+    """The figures for people, one column a kind of reviewer."""
+    from rich.table import Table
+
+    out = Table("", *KINDS, title="Reviews, before any discard")
+    for what, texts in rows(found):
+        out.add_row(what, *texts.values())
     return out
 
 
-def show(figure: dict[str, Any]) -> str:
+def show(figure: Mapping[str, Any]) -> str:
     """ "0.62 (0.41 to 0.79, n=60)", or a dash where it is undefined."""
     if figure["value"] is None:
         return f"– (n={figure['n']})"
@@ -108,7 +108,7 @@ def show(figure: dict[str, Any]) -> str:
     return f"{figure['value']:.2f} ({band}n={figure['n']})"
 
 
-def wrong_keys(figure: dict[str, Any]) -> str:
+def wrong_keys(figure: Mapping[str, Any]) -> str:
     """ "0 of 60, at most 4.9%", or a dash where nothing was reviewed."""
     if not figure["n"]:
         return "–"

@@ -16,12 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 def manifest(args: argparse.Namespace) -> None:
     """Validate the data files, then write manifest.json and the card from them."""
     from hk_fs_bench import card
-
     from hk_fs_bench.manifest import write_manifest
 
     made = write_manifest(args.folder, args.version)
-    text = card.render(args.folder, made, ROOT / "dataset_card" / "card.md.j2")
-    (args.folder / "README.md").write_text(text, "utf-8")
+    card.write(args.folder, made, ROOT / "dataset_card")
     print(f"{args.folder}: version {made['version']}, sha256 {made['sha256']}")
     for split, entry in made["splits"].items():
         print(f"  {split}: {entry['items']} items")

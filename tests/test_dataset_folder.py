@@ -9,7 +9,7 @@ from datasets import load_dataset
 from hk_fs_bench import card, items, manifest
 
 FOLDER = items.default_folder()
-TEMPLATE = FOLDER.parent / "dataset_card" / "card.md.j2"
+TEMPLATES = FOLDER.parent / "dataset_card"
 
 
 @pytest.mark.parametrize("subset", ["mcq", "oeq"])
@@ -25,7 +25,9 @@ def test_card_and_manifest_are_those_of_the_data(tmp_path):
     shutil.copytree(FOLDER, copy)
     made = manifest.write_manifest(copy)
     assert (copy / "manifest.json").read_bytes() == (FOLDER / "manifest.json").read_bytes()
-    assert card.render(copy, made, TEMPLATE) == (FOLDER / "README.md").read_text("utf-8")
+    for name, content in card.render(copy, made, TEMPLATES).items():
+        raw = content if isinstance(content, bytes) else content.encode()
+        assert raw == (FOLDER / name).read_bytes(), f"{name}: run scripts/dataset.py manifest"
 
 
 def test_load_dataset_sees_an_edit_of_equal_length(tmp_path):
@@ -44,5 +46,5 @@ def test_load_dataset_sees_an_edit_of_equal_length(tmp_path):
     row["answer"], row["distractors"] = other, None
     path.write_text(json.dumps(row) + "\n" + rest, "utf-8")
     made = manifest.write_manifest(folder)
-    (folder / "README.md").write_text(card.render(folder, made, TEMPLATE), "utf-8")
+    card.write(folder, made, TEMPLATES)
     assert key() == other
