@@ -8,7 +8,7 @@ MODEL ?=
 LIMIT ?= 10
 DEVICE ?= cpu
 TASKS ?= hk_fs
-BATCH ?= 5
+BATCH ?= 10
 
 .PHONY: demo test lint clean
 

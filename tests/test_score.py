@@ -69,7 +69,7 @@ def test_scoring_twice_and_scoring_the_run_folder_agree(tmp_path, dataset):
 @pytest.mark.model
 def test_an_answer_cut_by_the_limit_is_truncated(tmp_path, dataset, small_model_folder):
     (key,) = keys(1)
-    cut = '{"answer": "' + key + '", "reason": "' + "fire " * 600
+    cut = "Let me think about it. " + "The fire door is rated. " * 200
     args = {"model_args": {"pretrained": str(small_model_folder)}}
     folder = write(tmp_path, {"hk_fs_mcq_hk": [cut, answer(key)], "hk_fs_oeq": [cut]}, config=args)
     run = lm_eval_runs.convert(folder)
@@ -77,8 +77,9 @@ def test_an_answer_cut_by_the_limit_is_truncated(tmp_path, dataset, small_model_
     rows = run.of_task("hk_fs_mcq_hk")
     assert [row["finish_reason"] for row in rows] == ["length", "stop"]
     assert rows[0]["answer_tokens"] >= 512
-    assert scores["tasks"]["hk_fs_oeq"]["statuses"]["truncated"] == 1
-    assert scores["tasks"]["hk_fs_oeq"]["changed_by_finish_reason"] == 1
+    for figures in scores["tasks"].values():
+        assert figures["statuses"]["truncated"] == 1
+        assert figures["changed_by_finish_reason"] == 1
     assert scores["model"]["id"] == f"local/{small_model_folder.name}"
     assert len(scores["model"]["weights_sha256"]) == 64
     for path in run.folder.glob("*.json*"):
