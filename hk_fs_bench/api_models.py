@@ -86,11 +86,12 @@ class Limit(_Strict):
 
 
 class Parameters(_Strict):
-    """What the API does with a request field: takes it, refuses it, or drops it in silence."""
+    """What the API does with a request field: takes it, refuses it, drops or caps it in silence."""
 
     accepted: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    capped: dict[str, float] = {}
 
 
 class Search(_Strict):
@@ -144,7 +145,11 @@ class Paper(_Strict):
 
 
 class Model(_Strict):
-    """One configuration: a model in one mode, at one provider."""
+    """One configuration: a model in one mode, at one provider.
+
+    `model` is org/name for tables, `id` what the service calls it; both None where the user names
+    them. `request` holds fields to send with every call, as a JSON schema for the reply.
+    """
 
     provider: str
     model: str | None
@@ -230,13 +235,13 @@ def load(path: Path | None = None) -> Registry:
     except UnicodeDecodeError:
         raise UserError(f"{path} is no UTF-8 text; save it as UTF-8") from None
     try:
-        root = yaml.compose(text, _Loader)
-        if root is None:
-            raise UserError(f"{path} is empty")
-        lines = _lines(root, path)
         loader = _Loader(text)
         try:
-            raw = loader.get_single_data()
+            root = loader.get_single_node()
+            if root is None:
+                raise UserError(f"{path} is empty")
+            lines = _lines(root, path)
+            raw = loader.construct_document(root)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:

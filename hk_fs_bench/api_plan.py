@@ -105,7 +105,7 @@ class Job:
             if rows:
                 api_manifest.refuse_another_run(self.folder, old.manifest, self.manifest)
                 api_manifest.inherit(self.manifest, old.manifest)
-        elif (self.folder / "predictions.jsonl").is_file():
+        elif (log := self.folder / "predictions.jsonl").is_file() and log.stat().st_size:
             raise UserError(
                 f"{self.folder} has predictions and no run.json; move it away, or name another "
                 "--out"
@@ -163,7 +163,8 @@ def plan(
     provider = registry.provider(entry)
     model, url = _complete(name, entry, provider, service_id, base_url, model_id)
     price = price or model.price
-    sampling, not_applied = providers.applied(model, registry.regimes[regime])
+    sampling = registry.regimes[regime]
+    wishes, not_applied = providers.applied(model, sampling | model.request)
     chosen = [prompts.load_task(task) for task in prompts.expand(tasks)]
     wanted: list[Request] = []
     planned = dict.fromkeys((task.name for task in chosen), 0)
@@ -172,7 +173,7 @@ def plan(
         for task in chosen:
             for key, prompt in _prompts(task, dataset, limit, sample):
                 body = providers.payload(
-                    model, prompt, sampling=sampling, answer_limit=task.max_gen_toks
+                    model, prompt, wishes=wishes, answer_limit=task.max_gen_toks
                 )
                 wanted.append(Request(key, prompt, body))
                 planned[task.name] += 1

@@ -47,7 +47,7 @@ def plan_notes(jobs: Sequence[Job]) -> list[str]:
     lines = []
     for job in jobs:
         for name, why in job.manifest["protocol"]["parameters_not_applied"].items():
-            lines.append(f"{job.name}: {name} is not sent ({why}), so this run is not greedy")
+            lines.append(f"{job.name}: {name} is not applied ({why})")
         if job.model.search.label != "off":
             lines.append(
                 f"{job.name}: search {job.model.search.label}; the questions and keys are public, "

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hk_fs_bench.api_models import Model, Price, Provider
 
-# Tries of one call that fail for another reason than overload, which only the deadline ends.
+# Tries of one call that fail for another reason than a rate limit, which only the deadline ends.
 TRIES = 8
 # The same while a model was never reached: the address is more likely wrong than out of order.
 TRIES_UNSEEN = 3
@@ -195,7 +195,7 @@ class Session:
                 continue
             self._consider_stopping(failure)
             failures += 1
-            faults += not overloaded
+            faults += failure.cause != "http_429"
             wait = self._wait(failure, failures)
             passing = failure.action in ("retry", "overloaded")
             tries = TRIES if self.answered else TRIES_UNSEEN

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 from hk_fs_bench.errors import UserError
 
@@ -110,7 +110,13 @@ def load_task(name: str) -> Task:
 
 def render(task: Task, doc: Mapping[str, Any]) -> str:
     """The prompt of one document, without any chat template."""
-    return _JINJA.from_string(task.doc_to_text).render(**doc)
+    return _template(task.doc_to_text).render(**doc)
+
+
+@lru_cache
+def _template(text: str) -> Template:
+    """Compiled once: a run renders the same template hundreds of times."""
+    return _JINJA.from_string(text)
 
 
 def template_sha256(task: Task) -> str:

@@ -34,13 +34,12 @@ LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 
 
 def payload(
-    model: Model, prompt: str, *, sampling: Mapping[str, Any], answer_limit: int | None
+    model: Model, prompt: str, *, wishes: Mapping[str, Any], answer_limit: int | None
 ) -> dict[str, Any]:
     """The body of one request: the messages, the limit, and nothing that nobody asked for.
 
     Args:
-        sampling: what the regime calls for, without what this API rejects or ignores
-            (`applied`).
+        wishes: what the regime and the entry call for, as far as this API applies it (`applied`).
         answer_limit: tokens of the final answer; None sends no limit.
     """
     body: dict[str, Any] = {
@@ -51,19 +50,28 @@ def payload(
         # One limit for both: thinking gets its own tokens on top, so that 512 bind the answer.
         extra = model.thinking.budget if model.limit.includes_thinking else 0
         body[model.limit.parameter] = answer_limit + extra
-    body |= sampling
-    body |= model.thinking.request | model.search.request | model.request
+    body |= wishes
+    body |= model.thinking.request | model.search.request
     if model.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     return body
 
 
-def applied(model: Model, sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The fields of a regime that this API applies, and why each other one is not sent."""
-    why = dict.fromkeys(model.parameters.rejected, "the API rejects it")
-    why |= dict.fromkeys(model.parameters.ignored, "the API ignores it")
-    sent = {name: value for name, value in sampling.items() if name not in why}
-    return sent, {name: why[name] for name in sampling if name in why}
+def applied(model: Model, wishes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The wished fields that this API takes, and those that it does not apply, each with the why.
+
+    A field that it caps is in both: it is sent, and the cap is on record.
+    """
+    api = model.parameters
+    why = dict.fromkeys(api.rejected, "the API rejects it")
+    why |= dict.fromkeys(api.ignored, "the API ignores it")
+    sent = {name: value for name, value in wishes.items() if name not in why}
+    why |= {
+        name: f"the API caps it at {cap:g}"
+        for name, cap in api.capped.items()
+        if isinstance(value := sent.get(name), int | float) and value > cap
+    }
+    return sent, {name: why[name] for name in wishes if name in why}
 
 
 def sent_fields(body: Mapping[str, Any]) -> dict[str, Any]:

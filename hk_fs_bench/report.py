@@ -24,7 +24,7 @@ def scores_table(scores: Mapping[str, Any]) -> Table:
     for name, figures in scores["tasks"].items():
         table.add_row(
             name,
-            f"{figures['answered']} of {figures['items']}",
+            f"{figures['answered']} of {figures['items'] * figures['samples']}",
             _accuracy(figures),
             _interval(figures.get("accuracy")),
             _statuses(figures),

@@ -76,9 +76,9 @@ def warnings(run: Run, tasks: Mapping[str, Any]) -> list[str]:
             "search: this model looks things up, and questions and keys are public; its figures "
             "are not comparable with those of models that don't"
         )
-    if protocol.get("regime") == "greedy" and protocol.get("parameters_not_applied"):
-        names = ", ".join(protocol["parameters_not_applied"])
-        found.append(f"not greedy: {names} could not be applied, so this model sampled")
+    if "temperature" in (protocol.get("parameters_not_applied") or {}):
+        why = protocol["parameters_not_applied"]["temperature"]
+        found.append(f"not greedy: the temperature was not applied ({why}), so this model sampled")
     if len(returned := model.get("returned_ids") or []) > 1:
         found.append(f"several models answered under one id: {', '.join(returned)}")
     for name, figures in tasks.items():
@@ -192,6 +192,7 @@ def signature(run: Run, task: prompts.Task) -> str:
         "shots": str(protocol.get("num_fewshot", 0)),
         "chat_template": "yes" if protocol.get("chat_template_used") else "no",
         "regime": protocol["regime"],
+        **({"samples": str(samples)} if (samples := protocol.get("samples", 1)) > 1 else {}),
         "parser": answers.PARSER_VERSION,
         "hk_fs_bench": __version__,
     }

@@ -54,7 +54,9 @@ class Reply:
         return f"HTTP/1.1 {self.status} X\r\n{lines}\r\n".encode() + payload
 
 
-def ok(text: str | None, *, usage: Any = None, finish: str | None = "stop", **message: Any) -> Reply:
+def ok(
+    text: str | None, *, usage: Any = None, finish: str | None = "stop", **message: Any
+) -> Reply:
     """A whole reply; `message` adds fields beside the content."""
     usage = usage or {"prompt_tokens": 90, "completion_tokens": 20, "total_tokens": 110}
     choice = {"index": 0, "finish_reason": finish, "message": {"content": text, **message}}
