@@ -5,6 +5,7 @@ The data file and `errata.jsonl` are written together, so that the old value can
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,20 @@ from hk_fs_bench import errata, items
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.manifest import write_edition, write_manifest
 from hk_fs_bench.runs import write_jsonl
+
+
+def field_values(pairs: Sequence[str]) -> dict[str, Any]:
+    """`field=value` as written on a command line: the value is JSON, or a text as it stands."""
+    found = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise UserError(f"{pair!r} sets nothing; write field=value")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
 
 
 def correct(

@@ -14,7 +14,14 @@ from hk_fs_bench.manifest import make_manifest, stratified_order, write_edition,
 from hk_fs_bench.runs import write_json, write_text
 from hk_fs_bench.validating import baselines, findings_of, validate
 
-__all__ = ["release", "save_baselines", "stratified_order", "write_edition", "write_manifest"]
+__all__ = [
+    "refresh",
+    "release",
+    "save_baselines",
+    "stratified_order",
+    "write_edition",
+    "write_manifest",
+]
 
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 CHANGELOG = "CHANGELOG.md"
@@ -62,6 +69,14 @@ def release(
     write_text(path, history)
     write_json(folder / "manifest.json", manifest)
     return manifest, report
+
+
+def refresh(folder: Path, templates: Path, version: str | None = None) -> dict[str, Any]:
+    """Make the manifest and the card anew after the data files were edited; releases nothing."""
+    manifest = make_manifest(folder, version)
+    card.write(folder, manifest, templates)
+    write_json(folder / "manifest.json", manifest)
+    return manifest
 
 
 def save_baselines(folder: Path, report: GateReport) -> None:

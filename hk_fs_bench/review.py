@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -109,12 +109,14 @@ class Appended:
     """How many reviews were `new`, how many stood in the log (`known`), and `foreign` items.
 
     Reviews of items that the edition doesn't have are kept: what was dropped before a release
-    counts in the figures, which are taken before any discard.
+    counts in the figures, which are taken before any discard. `waiting`: places of a sheet that
+    have no verdict yet.
     """
 
     new: int
     known: int
     foreign: list[str]
+    waiting: list[str] = field(default_factory=list)
 
 
 def import_reviews(folder: Path, path: Path) -> Appended:

@@ -10,14 +10,18 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hk_fs_bench import items, review, review_sheets
+from hk_fs_bench import items, review, review_figures, review_sheets
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.review import FILE, settings
 from hk_fs_bench.runs import write_json
 from hk_fs_bench.schema import MCQItem
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 ASSIGNMENT = "assignment.json"
 
@@ -144,12 +148,10 @@ def hand_out_keys(folder: Path, out: Path, partial: bool = False) -> dict[str, i
     return made
 
 
-def bring_in(folder: Path, out: Path, date: str) -> tuple[review.Appended, list[str]]:
-    """Record the verdicts of the keys' sheets that came back.
-
-    Returns:
-        What was recorded, and the places that still have no verdict.
-    """
+def bring_in(folder: Path, out: Path, date: str) -> review.Appended:
+    """Record the verdicts of the keys' sheets that came back, or a JSONL file of reviews."""
+    if not out.is_dir():
+        return review.import_reviews(folder, out)
     rows, waiting = [], []
     for form, entry in _read_plan(out)["forms"].items():
         path = out / f"{form}.keys.xlsx"
@@ -161,7 +163,20 @@ def bring_in(folder: Path, out: Path, date: str) -> tuple[review.Appended, list[
                 waiting.append(where)
             else:
                 rows.append((where, row | {"date": date}))
-    return review.append(folder, rows), waiting
+    return replace(review.append(folder, rows), waiting=waiting)
+
+
+def decisions(folder: Path) -> list[str]:
+    """A line an item: keep, revise, discard or waiting, and why."""
+    decided = review.decide(items.load(folder), review.read_reviews(folder / FILE))
+    return [f"{one.outcome:8} {one.item}  {'; '.join(one.why)}".rstrip() for one in decided]
+
+
+def figures(folder: Path) -> Table:
+    """Agreement, blind accuracy and wrong keys of an edition's reviews."""
+    dataset = items.load(folder)
+    found = review_figures.figures(dataset, review.read_reviews(folder / FILE))
+    return review_figures.table(found)
 
 
 def _read_plan(out: Path) -> dict[str, Any]:

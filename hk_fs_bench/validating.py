@@ -53,6 +53,22 @@ def read_rows(folder: Path) -> Rows:
     return rows
 
 
+def all_rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of all splits of an edition."""
+    return [row for found in read_rows(folder).values() for row in found]
+
+
+def read_candidates(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSONL file of items that are not in an edition yet."""
+    if not path.is_file():
+        raise UserError(f"no such file: {path}")
+    rows = [row for _, row in items.jsonl_rows(path.read_bytes(), path.name)]
+    for number, row in enumerate(rows, 1):
+        if lost := [name for name in ("id", "question") if not isinstance(row.get(name), str)]:
+            raise UserError(f"{path.name} item {number}: no {' and no '.join(lost)}")
+    return rows
+
+
 def topics(folder: Path) -> dict[str, dict[str, str]] | None:
     """Part → topic → what it covers, from the edition's topics.yaml; None if it has none."""
     import yaml

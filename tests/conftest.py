@@ -6,10 +6,12 @@ import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hk_fs_bench import items, small_model
+from hk_fs_bench import items, manifest, small_model
+from hk_fs_bench.gates import run_gates
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -106,4 +108,26 @@ def edition(tmp_path: Path) -> Path:
         target = folder / "data" / f"{split}.jsonl"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("".join(source.read_text("utf-8").splitlines(keepends=True)[:6]), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sound_rows(dataset: items.Dataset) -> dict[str, list[dict[str, Any]]]:
+    """Some of our items that pass every gate on their own, by split."""
+    rows = {s: [i.model_dump() for i in found][:12] for s, found in dataset.splits.items()}
+    mcq, oeq = ([r for s in rows if s.startswith(kind) for r in rows[s]] for kind in ("mcq", "oeq"))
+    faulty = {finding.item for finding in run_gates(mcq, oeq, probe=False).failures}
+    return {s: [r for r in found if r["id"] not in faulty] for s, found in rows.items()}
+
+
+@pytest.fixture
+def releasable(tmp_path: Path, sound_rows: dict[str, list[dict[str, Any]]]) -> Path:
+    """An edition that can be released as 1.0.0."""
+    folder = tmp_path / "releasable"
+    stamp = {"since": "1.0.0", "revised": "1.0.0"}
+    manifest.write_edition(
+        folder, {s: [row | stamp for row in found] for s, found in sound_rows.items()}
+    )
+    shutil.copy(items.default_folder() / "topics.yaml", folder / "topics.yaml")
+    manifest.write_manifest(folder, "0.9.0", sound_rows["mcq/test"][0]["canary"])
     return folder

@@ -8,35 +8,15 @@ import yaml
 
 from hk_fs_bench import card, changelog, correct, items, manifest, release, review
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.gates import run_gates
 from hk_fs_bench.validating import validate
 
 DAY = "2026-12-01"
 TEMPLATES = items.default_folder().parent / "dataset_card"
 
 
-@pytest.fixture(scope="module")
-def sound_rows(dataset):
-    """Some of our items that pass every gate on their own, by split."""
-    rows = {s: [i.model_dump() for i in found][:12] for s, found in dataset.splits.items()}
-    mcq, oeq = ([r for s in rows if s.startswith(kind) for r in rows[s]] for kind in ("mcq", "oeq"))
-    report = run_gates(mcq, oeq, probe=False)
-    faulty = {finding.item for finding in report.failures}
-    return {s: [r for r in found if r["id"] not in faulty] for s, found in rows.items()}
-
-
 @pytest.fixture
-def folder(tmp_path, sound_rows):
-    """An edition that can be released as 1.0.0."""
-    out = tmp_path / "edition"
-    stamped = {
-        s: [row | {"since": "1.0.0", "revised": "1.0.0"} for row in found]
-        for s, found in sound_rows.items()
-    }
-    manifest.write_edition(out, stamped)
-    (out / "topics.yaml").write_bytes((items.default_folder() / "topics.yaml").read_bytes())
-    manifest.write_manifest(out, "0.9.0", sound_rows["mcq/test"][0]["canary"])
-    return out
+def folder(releasable):
+    return releasable
 
 
 def cut(folder, version, day=DAY):

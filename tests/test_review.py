@@ -53,11 +53,14 @@ def answer_all(folder, round_, answer=None):
         fill(path, {("", review_sheets.ANSWER): answer or keys.get})
 
 
-SOUND = {("", text): "no" if name == "distractor" else "yes" for name, text in JUDGED.items()} | {
-    ("", review_sheets.VERDICT): "accept",
-    ("", review_sheets.ARGUMENT): "It sounds stricter.",
-    ("", review_sheets.ESSENTIAL): "yes",
-}
+def judged_sound():
+    """Cells of a keys' sheet in which everything is found sound."""
+    marks = {("", text): "no" if name == "distractor" else "yes" for name, text in JUDGED.items()}
+    return marks | {
+        ("", review_sheets.VERDICT): "accept",
+        ("", review_sheets.ARGUMENT): "It sounds stricter.",
+        ("", review_sheets.ESSENTIAL): "yes",
+    }
 
 
 def plan(round_):
@@ -113,11 +116,11 @@ def test_round_trip(folder, round_):
     first = items.load(folder).by_id[next(iter(plan(round_)["architect-1"]["items"]))]
     assert first.explanation in keys
     for path in round_.glob("*.keys.xlsx"):
-        fill(path, SOUND)
-    done, waiting = review_rounds.bring_in(folder, round_, DAY)
+        fill(path, judged_sound())
+    done = review_rounds.bring_in(folder, round_, DAY)
     count = len(items.load(folder).by_id)
-    assert (done.new, done.known, waiting) == (2 * count, 0, [])
-    again, _ = review_rounds.bring_in(folder, round_, DAY)
+    assert (done.new, done.known, done.waiting) == (2 * count, 0, [])
+    again = review_rounds.bring_in(folder, round_, DAY)
     assert (again.new, again.known) == (0, 2 * count)
     log = review.read_reviews(folder / review.FILE)
     assert {r.kind for r in log} == {"expert"}
@@ -183,7 +186,7 @@ def test_faults_of_a_keys_sheet(folder, round_, cells, fault):
     answer_all(folder, round_)
     review_rounds.hand_out_keys(folder, round_)
     for path in round_.glob("*.keys.xlsx"):
-        fill(path, SOUND)
+        fill(path, judged_sound())
     form = "fire_engineer-1"
     name = next(n for n in plan(round_)[form]["argue"] if n.startswith("mcq"))
     fill(round_ / f"{form}.keys.xlsx", {(name, column): v for column, v in cells.items()})
@@ -197,12 +200,12 @@ def test_faults_of_a_keys_sheet(folder, round_, cells, fault):
 def test_unfinished_sheets_wait(folder, round_):
     answer_all(folder, round_)
     review_rounds.hand_out_keys(folder, round_)
-    fill(round_ / "architect-1.keys.xlsx", SOUND)
+    fill(round_ / "architect-1.keys.xlsx", judged_sound())
     name = next(iter(plan(round_)["architect-1"]["items"]))
     fill(round_ / "architect-1.keys.xlsx", {(name, review_sheets.VERDICT): None})
-    done, waiting = review_rounds.bring_in(folder, round_, DAY)
+    done = review_rounds.bring_in(folder, round_, DAY)
     assert done.new == len(plan(round_)["architect-1"]["items"]) - 1
-    assert any(place.startswith("architect-1.keys.xlsx row") for place in waiting)
+    assert any(place.startswith("architect-1.keys.xlsx row") for place in done.waiting)
 
 
 def test_a_text_that_begins_like_a_formula_stays_a_text(folder, tmp_path):
@@ -367,4 +370,6 @@ def test_too_few_reviewers(folder, tmp_path):
     with pytest.raises(UserError, match="need 1 reviewers of the role fire_engineer"):
         review_rounds.open_round(folder, tmp_path / "r", {"architect": 2}, DAY)
     with pytest.raises(UserError, match="holds no round"):
+        review_rounds.bring_in(folder, tmp_path, DAY)
+    with pytest.raises(UserError, match="no such file"):
         review_rounds.bring_in(folder, tmp_path / "nowhere", DAY)
