@@ -19,7 +19,7 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 
 
 def _missing_model() -> str | None:
-    lacking = [m for m in ("torch", "transformers", "gguf") if find_spec(m) is None]
+    lacking = [m for m in ("torch", "transformers", "gguf", "xllamacpp") if find_spec(m) is None]
     if lacking:
         return f"{', '.join(lacking)} not installed"
     try:
