@@ -95,7 +95,9 @@ def pick_sources(
     pool = [
         entry
         for entry in index.entries.values()
-        if part in (None, entry.part) and len(entry.text.split()) > 25
+        if part in (None, entry.part)
+        and entry.kind != "diagram"  # a drawing's lettering is no text to ask about
+        and len(entry.text.split()) > 25
     ]
     if not pool:
         raise UserError(f"the index has no provision of Part {part}; Parts are A to G")

@@ -141,7 +141,7 @@ def append(folder: Path, rows: Iterable[tuple[str, dict[str, Any]]]) -> Appended
     log = read_reviews(folder / FILE)
     fresh: list[Review] = []
     faults = []
-    seen = {repr(review) for review in log}
+    last = {(r.item, r.item_sha256, r.form): r for r in log}
     count = 0
     foreign = []
     for where, row in rows:
@@ -153,9 +153,11 @@ def append(folder: Path, rows: Iterable[tuple[str, dict[str, Any]]]) -> Appended
             continue
         if review.item not in known:
             foreign.append(review.item)
-        if repr(review) not in seen:
+        key = (review.item, review.item_sha256, review.form)
+        # The same judgement brought in on another day is no second one.
+        if key not in last or last[key] != review.model_copy(update={"date": last[key].date}):
             fresh.append(review)
-            seen.add(repr(review))
+            last[key] = review
     if faults:
         raise UserError(f"{len(faults)} faulty reviews, nothing was recorded", faults)
     if fresh:

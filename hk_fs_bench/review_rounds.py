@@ -123,28 +123,34 @@ def hand_out_keys(folder: Path, out: Path, partial: bool = False) -> dict[str, i
     plan = _read_plan(out)
     dataset = items.load(folder)
     made = {}
+    unfinished = []
     for form, entry in plan["forms"].items():
         path = out / f"{form}.keys.xlsx"
-        if path.exists():
-            continue
-        answers = review_sheets.read_blind(out / f"{form}.blind.xlsx", entry, dataset.by_id)
-        open_ = [name for name, answer in answers.items() if answer is None]
-        if len(open_) == len(answers):
-            continue
-        if open_ and not partial:
-            raise UserError(
-                f"{form}: {len(open_)} of {len(answers)} questions are unanswered "
-                f"({', '.join(open_[:5])}{', …' if len(open_) > 5 else ''}); "
-                "have them answered, or give --partial to leave them out of the round"
-            )
-        _unchanged(form, entry, dataset)
-        entry["items"] = {n: sha for n, sha in entry["items"].items() if n not in open_}
-        entry["blind"] = {n: a for n, a in answers.items() if n not in open_}
-        kept = {name: dataset.by_id[name] for name in entry["items"]}
-        entry["key"] = {n: item.answer for n, item in kept.items() if isinstance(item, MCQItem)}
-        review_sheets.write_keys(path, entry, dataset.by_id)
-        made[form] = len(entry["items"])
-    write_json(out / ASSIGNMENT, plan)
+        if entry["blind"] is None:
+            answers = review_sheets.read_blind(out / f"{form}.blind.xlsx", entry, dataset.by_id)
+            open_ = [name for name, answer in answers.items() if answer is None]
+            if len(open_) == len(answers):
+                continue
+            if open_ and not partial:
+                some = f"{', '.join(open_[:5])}{', …' if len(open_) > 5 else ''}"
+                unfinished.append(f"{form}: {len(open_)} of {len(answers)} ({some})")
+                continue
+            _unchanged(form, entry, dataset)
+            entry["items"] = {n: sha for n, sha in entry["items"].items() if n not in open_}
+            entry["blind"] = {n: a for n, a in answers.items() if n not in open_}
+            kept = {name: dataset.by_id[name] for name in entry["items"]}
+            entry["key"] = {n: item.answer for n, item in kept.items() if isinstance(item, MCQItem)}
+            # Before the keys are out, so that no answer can be taken down after them.
+            write_json(out / ASSIGNMENT, plan)
+        if not path.exists():
+            review_sheets.write_keys(path, entry, dataset.by_id)
+            made[form] = len(entry["items"])
+    if unfinished:
+        raise UserError(
+            f"{len(unfinished)} sheets have unanswered questions; have them answered, or give "
+            "--partial to leave those questions out of the round",
+            unfinished,
+        )
     return made
 
 
