@@ -6,7 +6,7 @@ import shutil
 import pytest
 from datasets import load_dataset
 
-from hk_fs_bench import card, items, manifest
+from hk_fs_bench import card, items, manifest, validating
 
 FOLDER = items.default_folder()
 TEMPLATES = FOLDER.parent / "dataset_card"
@@ -28,6 +28,15 @@ def test_card_and_manifest_are_those_of_the_data(tmp_path):
     for name, content in card.render(copy, made, TEMPLATES).items():
         raw = content if isinstance(content, bytes) else content.encode()
         assert raw == (FOLDER / name).read_bytes(), f"{name}: run scripts/dataset.py manifest"
+
+
+def test_saved_baselines_are_those_of_the_data(dataset):
+    """The probe apart, which takes long: see tests/test_gates.py."""
+    saved = json.loads((FOLDER / card.GATES).read_text("utf-8"))
+    report = validating.validate(FOLDER, probe=False)
+    fresh = validating.baselines(report, dataset.sha256)
+    saved["figures"].pop("choices-only probe")
+    assert saved == fresh, "run scripts/dataset.py validate --save"
 
 
 def test_load_dataset_sees_an_edit_of_equal_length(tmp_path):
