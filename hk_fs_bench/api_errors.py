@@ -9,6 +9,7 @@ from __future__ import annotations
 import email.utils
 import math
 import re
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -161,10 +162,13 @@ def failure_of_exception(error: BaseException) -> Failure:
     chain = list(_chain(error))
     if any(isinstance(e, ssl.SSLCertVerificationError) for e in chain):
         return Failure("stop_model", "certificate", f"the certificate is not trusted: {chain[-1]}")
+    # Some transports call a refused connection a time-out, so the innermost cause goes first.
+    if any(isinstance(e, ConnectionRefusedError | socket.gaierror) for e in chain):
+        return Failure("retry", "unreachable", f"can't connect: {chain[-1]}")
     names = {type(e).__name__ for e in chain}
     if any("Timeout" in name for name in names):
         return Failure("retry", "timeout", "no reply in time")
-    if names & {"ConnectError", "gaierror", "ConnectionRefusedError"}:
+    if names & {"ConnectError", "ClientConnectorError"}:
         return Failure("retry", "unreachable", f"can't connect: {chain[-1]}")
     return Failure("retry", "connection", f"the connection broke: {chain[-1]}")
 

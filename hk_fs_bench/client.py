@@ -98,10 +98,8 @@ class Session:
             base_url=self.account.base_url,
             max_retries=0,
             default_headers={"OpenAI-Organization": omit, "OpenAI-Project": omit},
-            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
         )
-        # The SDK loads its parts at their first use, which must not count as a call's latency.
-        self._create = self._client.chat.completions.with_raw_response.create
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -228,17 +226,17 @@ class Session:
 
     async def _send(self, body: Mapping[str, Any], timeout: float) -> bytes:
         """The bytes of a reply of status 200, or the Failure that the request ended in."""
+        import httpx2  # the SDK's own transport, whose response has the bytes as they came
         import openai
 
-        rest = {k: v for k, v in body.items() if k not in ("model", "messages")}
         try:
             # The SDK's time-out is for each read; this one is for the whole request.
             async with asyncio.timeout(timeout):
-                response = await self._create(
-                    model=body["model"],
-                    messages=body["messages"],
-                    extra_body=rest,
-                    timeout=timeout,
+                response = await self._client.post(
+                    "/chat/completions",
+                    cast_to=httpx2.Response,
+                    body=dict(body),
+                    options={"timeout": timeout},
                 )
         except openai.APIStatusError as error:
             raise failure_of(
@@ -249,7 +247,7 @@ class Session:
             ) from None
         except (openai.APIError, TimeoutError, OSError) as error:
             raise failure_of_exception(error) from None
-        return response.http_response.content
+        return response.content
 
     def _mend(self, body: dict[str, Any], failure: Failure, droppable: Collection[str]) -> bool:
         """Take the refused field out of this and all later requests; whether that could be done."""
