@@ -27,7 +27,7 @@ def render(folder: Path, manifest: Mapping[str, Any], templates: Path) -> dict[s
     """File name → content of what an edition shows of itself.
 
     Our own edition (profile "strict") has README.md, eval.yaml and the plot; an imported one a
-    README.md that says no more than is known.
+    README.md that says no more than is known, and whose prose is kept once somebody wrote some.
 
     Args:
         folder: the edition, whose data files `manifest` is of.
@@ -43,9 +43,11 @@ def render(folder: Path, manifest: Mapping[str, Any], templates: Path) -> dict[s
     about = yaml.safe_load((templates / "about.yaml").read_text("utf-8"))
     own = manifest.get("profile") == "strict"
     context = _context(folder, manifest, about)
+    card = environment.get_template("card.md.j2" if own else "imported.md.j2").render(context)
+    if not own and (folder / "README.md").is_file():
+        card = (folder / "README.md").read_text("utf-8")
+    head, rest = _split(card)
     block = yaml.safe_dump(front_matter(folder, manifest), sort_keys=False, allow_unicode=True)
-    template = environment.get_template("card.md.j2" if own else "imported.md.j2")
-    head, rest = template.render(context).removeprefix("---\n").split("---\n", 1)
     files: dict[str, str | bytes] = {"README.md": f"---\n{head}{block}---\n{rest}"}
     if own:
         from hk_fs_bench.card_plot import composition_png
@@ -53,6 +55,17 @@ def render(folder: Path, manifest: Mapping[str, Any], templates: Path) -> dict[s
         files["eval.yaml"] = environment.get_template("eval.yaml.j2").render(context)
         files[PLOT] = composition_png(context["composition"])
     return files
+
+
+def _split(card: str) -> tuple[str, str]:
+    """Front matter without what is generated, and the rest."""
+    head, mark, rest = card.removeprefix("---\n").partition("---\n")
+    if not card.startswith("---\n") or not mark:
+        return "", card
+    lines = head.splitlines(keepends=True)
+    starts = [n for n, line in enumerate(lines) if line.startswith(("configs:", "dataset_info:"))]
+    # The generated block stands last: everything from its first key on is made anew.
+    return "".join(lines[: starts[0]] if starts else lines), rest
 
 
 def write(folder: Path, manifest: Mapping[str, Any], templates: Path) -> None:

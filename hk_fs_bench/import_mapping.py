@@ -110,10 +110,31 @@ def read_mapping(path: Path) -> ImportMapping:
     from hk_fs_bench.schema import explain
 
     try:
-        return ImportMapping.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        return ImportMapping.model_validate(_plain(path.read_text("utf-8")))
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path.name} is no YAML: {error}") from None
     except ValidationError as error:
         raise UserError(f"{path.name}: {explain(error)}") from None
+
+
+def _plain(text: str) -> Any:
+    """The YAML with every name as it is written: YAML reads a column called No as false.
+
+    Only what stands for a value of ours, under `constants` and `values`, keeps YAML's types.
+    """
+    import yaml
+
+    written = yaml.load(text, yaml.BaseLoader)
+    typed = yaml.safe_load(text)
+    if not isinstance(written, dict):
+        return typed
+    if "constants" in written:
+        written["constants"] = typed["constants"]
+    values = written.get("values")
+    if isinstance(values, dict):
+        for (field, table), meant in zip(values.items(), typed["values"].values(), strict=True):
+            if isinstance(table, dict) and len(table) == len(meant):
+                values[field] = dict(zip(table, meant.values(), strict=True))
+    return written

@@ -51,14 +51,15 @@ def import_file(path: Path, mapping: ImportMapping, out: Path) -> Imported:
     table = read_table(path, mapping.sheet)
     notes = list(table.notes)
     _check_columns(table, mapping)
-    rows, faults = [], []
+    rows, names, faults = [], [], []
     for row in table.rows:
         try:
-            rows.append((row, _item(row, mapping, notes)))
+            names.append((row, _id(row, mapping, notes)))
+            rows.append((row, {"id": names[-1][1], **_fields(row, mapping, notes)}))
         except _Bad as bad:
             column, message = bad.args
             faults.append(f"{table.where(row, column)}: {message}")
-    faults += _doubled(table, rows, mapping, out)
+    faults += _doubled(table, names, mapping, out)
     faults += _invalid(table, rows, mapping)
     if faults:
         raise UserError(f"{table.name}: {len(faults)} faults, nothing was written", faults)
@@ -78,9 +79,9 @@ def _check_columns(table: Table, mapping: ImportMapping) -> None:
         raise UserError(f"{table.name} has a head and no rows")
 
 
-def _item(row: Row, mapping: ImportMapping, notes: list[str]) -> dict[str, Any]:
-    item: dict[str, Any] = {"id": _id(row, mapping, notes)}
-    item["question"] = _required(row, mapping.columns.question)
+def _fields(row: Row, mapping: ImportMapping, notes: list[str]) -> dict[str, Any]:
+    """The fields of an item but for its id."""
+    item: dict[str, Any] = {"question": _required(row, mapping.columns.question)}
     if mapping.type == "mcq":
         item["choices"], labelled = _choices(row, mapping)
         item["answer"] = _key(row, mapping, item["choices"])
@@ -197,16 +198,18 @@ def _optional(row: Row, name: str, column: str, mapping: ImportMapping) -> Any:
     return text
 
 
-def _doubled(table: Table, rows: Sequence[_Read], mapping: ImportMapping, out: Path) -> list[str]:
+def _doubled(
+    table: Table, names: Sequence[tuple[Row, str]], mapping: ImportMapping, out: Path
+) -> list[str]:
     """Ids are unique in the file and in the whole edition."""
     there = (items.read_manifest(out) or {"splits": {}})["splits"]
     seen = {name: f"data/{split}.jsonl" for split, e in there.items() for name in e["ids"]}
     faults = []
-    for row, item in rows:
-        if item["id"] in seen:
+    for row, name in names:
+        if name in seen:
             place = table.where(row, mapping.columns.id)
-            faults.append(f"{place}: id {item['id']} stands in {seen[item['id']]} already")
-        seen.setdefault(item["id"], f"row {row.number}")
+            faults.append(f"{place}: id {name} stands in {seen[name]} already")
+        seen.setdefault(name, f"row {row.number}")
     return faults
 
 

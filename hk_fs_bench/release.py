@@ -30,9 +30,10 @@ CHANGELOG = "CHANGELOG.md"
 def release(
     folder: Path, version: str, date: str, templates: Path, *, probe: bool = True
 ) -> tuple[dict[str, Any], GateReport]:
-    """Make the files of `folder` the released `version`.
+    """Make the files of `folder` the released `version`, by the gates of its profile.
 
-    Writes manifest.json, README.md, eval.yaml, the plot, gates.json and CHANGELOG.md.
+    Writes manifest.json, README.md, gates.json, CHANGELOG.md, and for our own edition eval.yaml and
+    the plot.
 
     Returns:
         The manifest, and the gates' report.
@@ -44,11 +45,11 @@ def release(
     old = items.read_manifest(folder) or {}
     released = old.get("versions") or {}
     _check_number(version, released)
-    report = validate(folder, "strict", probe=probe)
+    report = validate(folder, old.get("profile", "strict"), probe=probe)
     # make_manifest reads the files as they are; a stale manifest is what this command mends.
     failures = [f for f in findings_of(report) if "isn't the file of manifest.json" not in f]
     _refuse("gates fail", failures)
-    manifest = make_manifest(folder, version, profile="strict", released=date)
+    manifest = make_manifest(folder, version, released=date)
     dataset = items.read_folder(folder, folder.name)
     corrections = items.read_errata(folder)
     _refuse("items' versions are wrong", list(_versions(dataset, {*released, version})))

@@ -179,13 +179,15 @@ def test_faulty_cells_are_named(tmp_path, changes, key_is, message):
 
 
 def test_every_fault_is_listed(tmp_path):
-    rows = [HEAD, row(), row(), row(No="8", Right="X"), row(No="9", Stem="")]
-    with pytest.raises(UserError, match="3 faults") as caught:
+    rows = [HEAD, row(), row(), row(No="8", Right="X"), row(No="9", Stem=""), row(Right="")]
+    with pytest.raises(UserError, match="5 faults") as caught:
         load(tmp_path, as_csv(rows))
     assert sorted(caught.value.details) == [
         "set.csv row 3, column No.: id 7 stands in row 2 already",
         "set.csv row 4, column Right: X is outside the options A to D",
         "set.csv row 5, column Stem: is empty",
+        "set.csv row 6, column No.: id 7 stands in row 2 already",
+        "set.csv row 6, column Right: is empty",
     ]
 
 
@@ -314,6 +316,23 @@ def test_both_subsets_make_one_edition(tmp_path):
     assert [i.id for i in edition.items("mcq")] == ["7"]
     with pytest.raises(UserError, match=r"has data/oeq/test\.jsonl already"):
         import_file(path, mapping(tmp_path, type="oeq", columns=oeq), tmp_path / "out")
+
+
+def test_names_are_taken_as_they_are_written(tmp_path):
+    """YAML reads No, Yes and 1 as false, true and a number; columns are called so."""
+    path = tmp_path / "mapping.yaml"
+    path.write_text(
+        "type: mcq\nversion: 1.0\nsheet: 2024\n"
+        "columns: {id: No, question: Y, options: [1, 2, 3, 4], key: On, engineering_related: Off}\n"
+        "values: {engineering_related: {Ja: true, Nein: no}, part: {No: B}}\n"
+        "constants: {edition_sensitive: yes}\n",
+        "utf-8",
+    )
+    found = read_mapping(path)
+    assert (found.version, found.sheet) == ("1.0", "2024")
+    assert found.columns_used() == ["No", "Y", "1", "On", "Off", "2", "3", "4"]
+    assert found.values == {"engineering_related": {"Ja": True, "Nein": False}, "part": {"No": "B"}}
+    assert found.constants == {"edition_sensitive": True}
 
 
 @pytest.mark.parametrize(

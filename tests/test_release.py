@@ -194,3 +194,24 @@ def test_spans():
 )
 def test_size_category(count, name):
     assert card.size_category(count) == name
+
+
+def test_somebody_elses_edition_is_released_by_its_own_profile(tmp_path):
+    """Prose that somebody wrote into its README stays; the figures of the head are renewed."""
+    row = {"id": "q1", "question": "How wide?", "choices": ["1", "2", "3", "4"], "answer": "A"}
+    manifest.write_edition(tmp_path, {"mcq/test": [row]})
+    manifest.write_manifest(tmp_path, "0.1.0", profile="any")
+    release.refresh(tmp_path, TEMPLATES)
+    readme = tmp_path / "README.md"
+    assert "An imported edition" in readme.read_text("utf-8")
+    _, head, _ = readme.read_text("utf-8").split("---\n", 2)
+    readme.write_text(f"---\nlicense: mit\n{head}---\n# Ours\n", "utf-8")
+    manifest.write_edition(tmp_path, {"mcq/test": [row, row | {"id": "q2", "question": "Why?"}]})
+    cut(tmp_path, "1.0.0")
+    _, head, body = readme.read_text("utf-8").split("---\n", 2)
+    assert body == "# Ours\n"
+    block = yaml.safe_load(head)
+    assert block["license"] == "mit"
+    assert block["dataset_info"][0]["splits"][0]["num_examples"] == 2
+    assert not (tmp_path / "eval.yaml").exists()
+    assert items.load(tmp_path, version="1.0.0").version == "1.0.0"
