@@ -159,13 +159,21 @@ def _given_away(items: Sequence[Item], near: Mapping[Pair, float]) -> Iterator[O
         stem = words_of(item["question"])
         for start in range(len(stem) - size + 1):
             for asked, key in by_run.get(tuple(stem[start : start + size]), ()):
-                if asked != place and stem[start : start + len(key)] == key:
+                if asked == place or stem[start : start + len(key)] != key:
+                    continue
+                if len(key) >= limits["long_key_words"] or _may_share(items[asked], item):
                     why = f"{item['id']} says “{_key(items[asked])}”, the key of the other"
                     yield Overlap("give-away", items[asked]["id"], item["id"], None, why)
     for (a, b), cosine in sorted(near.items()):
         if cosine >= limits["number_cosine"]:
             yield from _number_given_away(items[a], items[b], cosine)
             yield from _number_given_away(items[b], items[a], cosine)
+
+
+def _may_share(one: Item, other: Item) -> bool:
+    """Whether two items cite one provision, or one of them cites nothing."""
+    first, second = set(one.get("references") or ()), set(other.get("references") or ())
+    return not first or not second or bool(first & second)
 
 
 def _number_given_away(asked: Item, telling: Item, cosine: float) -> Iterator[Overlap]:
