@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.errors import UserError
+from hk_fs_bench.sources import HUB_DATASET as HUB_DATASET
+from hk_fs_bench.sources import default_folder as default_folder
+from hk_fs_bench.sources import locate
 
 if TYPE_CHECKING:
     from hk_fs_bench.schema import MCQItem, OEQItem
 
-HUB_DATASET = "hk-fs-bench/hk-fs-code"
 SPLITS = ("mcq/test", "mcq/dev", "oeq/test", "oeq/dev")
+FILES = ("manifest.json", "errata.jsonl", *(f"data/{split}.jsonl" for split in SPLITS))
 LETTERS = "ABCD"
 
 
@@ -54,15 +56,6 @@ class Dataset:
         return {i.id: i for s, items in self.splits.items() if s.endswith("/test") for i in items}
 
 
-def default_folder() -> Path:
-    """The dataset that came with the package, or the checkout's."""
-    here = Path(__file__).resolve().parent
-    for folder in (here / "hf_dataset", here.parent / "hf_dataset"):
-        if (folder / "data").is_dir():
-            return folder
-    raise UserError("the package has lost its dataset; install hk-fs-bench again")
-
-
 def load(
     source: str | Path | None = None, revision: str | None = None, version: str | None = None
 ) -> Dataset:
@@ -76,7 +69,7 @@ def load(
     Raises:
         UserError: unknown folder, revision or version, a file that fails its sha256, a faulty item.
     """
-    folder = _locate(source, revision)
+    folder = locate(source, revision, FILES)
     name = "the packaged dataset" if source is None else str(source)
     if revision is not None:
         name += f"@{revision}"
@@ -252,62 +245,6 @@ def unrotate(letter: str | None, variant: str) -> str | None:
     if letter is None or not variant:
         return letter
     return LETTERS[(LETTERS.index(letter) + int(variant.removeprefix("rot"))) % 4]
-
-
-def _locate(source: str | Path | None, revision: str | None) -> Path:
-    if source is None:
-        if revision is None:
-            return default_folder()
-        source = HUB_DATASET
-    folder = Path(source).expanduser()
-    if folder.is_dir():
-        if revision is not None:
-            raise UserError(
-                f"{source} is a folder, which has no revision {revision}; leave the revision out "
-                "or name a Hub dataset"
-            )
-        return folder
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):
-        raise UserError(f"no dataset folder {source}; name a folder or a Hub dataset org/name")
-    return _download(str(source), revision)
-
-
-def _download(repo: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    try:
-        return Path(
-            snapshot_download(
-                repo,
-                repo_type="dataset",
-                revision=revision,
-                allow_patterns=[
-                    "manifest.json",
-                    "errata.jsonl",
-                    *(f"data/{s}.jsonl" for s in SPLITS),
-                ],
-            )
-        )
-    except RevisionNotFoundError:
-        raise UserError(f"the Hub dataset {repo} has no revision {revision}") from None
-    except RepositoryNotFoundError:
-        raise UserError(
-            f"{repo} is neither a folder here nor a dataset that the Hub shows you; "
-            "check the name, or log in with `hf auth login` if it is gated"
-        ) from None
-    except LocalEntryNotFoundError:
-        raise UserError(
-            f"the Hub can't be reached for {repo}{f'@{revision}' if revision else ''} and no copy "
-            "is cached; connect, or name a folder"
-        ) from None
-    except (HfHubHTTPError, OSError) as error:
-        raise UserError(f"{repo} could not be fetched from the Hub: {error}") from None
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
