@@ -154,6 +154,8 @@ def failure_of(
         return Failure("rejected", cause, message)
     if 300 <= status < 400:
         message = f"the address redirects to {headers.get('location', 'elsewhere')}"
+    if status == 404:
+        message += " (no such model, or a wrong base URL: most end in /v1)"
     return Failure("stop_model", cause, message)
 
 

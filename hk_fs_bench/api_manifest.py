@@ -134,21 +134,27 @@ def _refuse(folder: Path, what: str, before: Any, now: Any) -> None:
 def inherit(new: dict[str, Any], old: Mapping[str, Any]) -> None:
     """Keep what the folder's earlier sessions found out and did."""
     new["tasks"] = list(dict.fromkeys([*old["tasks"], *new["tasks"]]))
-    new["planned"] = _larger(old.get("planned") or {}, new["planned"])
     new["model"]["returned_ids"] = list(old["model"].get("returned_ids") or [])
     for name in (*BY_TASK, "parameters_not_applied"):
         new["protocol"][name] = {**(old["protocol"].get(name) or {}), **new["protocol"][name]}
-    new["protocol"]["samples"] = max(
-        old["protocol"].get("samples") or 1, new["protocol"]["samples"]
-    )
+    new["planned"], new["protocol"]["samples"] = _both_plans(old, new)
     limits = (old["protocol"].get("limit"), new["protocol"]["limit"])
     new["protocol"]["limit"] = None if None in limits else max(limits)
     new["sessions"] = list(old.get("sessions") or [])
     new["started_at"] = old.get("started_at")
 
 
-def _larger(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
-    return {task: max(old.get(task, 0), new.get(task, 0)) for task in {**old, **new}}
+def _both_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, int], int]:
+    """(answers planned a task, samples) of the smallest plan that holds both: more questions in
+    one and more samples in the other make more of each."""
+    samples = [max(1, plan["protocol"].get("samples") or 1) for plan in (old, new)]
+    prompts = [
+        {task: n // k for task, n in (plan.get("planned") or {}).items()}
+        for plan, k in zip((old, new), samples, strict=True)
+    ]
+    most = max(samples)
+    tasks = {**prompts[0], **prompts[1]}
+    return {task: max(p.get(task, 0) for p in prompts) * most for task in tasks}, most
 
 
 def now() -> str:

@@ -178,7 +178,11 @@ def plan(
                 wanted.append(Request(key, prompt, body))
                 planned[task.name] += 1
     if not wanted:
-        raise UserError(f"{dataset.source} has no question for {', '.join(planned)}")
+        raise UserError(
+            f"there is nothing to ask: {dataset.source} has no question for {', '.join(planned)}"
+            if planned
+            else "there is nothing to ask: name a task with --tasks"
+        )
     manifest = api_manifest.manifest_of(
         name,
         model,

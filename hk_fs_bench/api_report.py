@@ -97,8 +97,7 @@ def outcome(going: Sequence[Going]) -> list[str]:
     lines = []
     for g in going:
         job = g.job
-        total = len(job.requests)
-        line = f"{job.name}: {job.done} of {total} answered"
+        line = f"{job.name}: {job.done} of {len(job.requests)} answered"
         line += f", {g.failed} failed now" if g.failed else ""
         line += "" if job.price is None else f", {job.usd:.4f} USD"
         lines.append(line)
@@ -106,10 +105,16 @@ def outcome(going: Sequence[Going]) -> list[str]:
             lines.append("  failed: " + ", ".join(f"{c} {n}" for c, n in sorted(g.causes.items())))
         if job.manifest["stopped"]:
             lines.append(f"  stopped: {job.manifest['stopped']}")
-        if job.complete:
+        if job.manifest["complete"]:
             lines.append(f"  complete: python scripts/score.py {job.folder}")
+        elif job.complete:
+            lines.append(
+                f"  all of this command is answered, but {job.folder} was begun with more; that "
+                "command again asks the rest"
+            )
         else:
-            retry = " with --retry-failures" if job.failed or g.failed else ""
+            recorded = job.failed or g.failed > len(g.unseen)
+            retry = " with --retry-failures" if recorded else ""
             lines.append(f"  incomplete: the same command again{retry} asks the rest")
     return lines
 

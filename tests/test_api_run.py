@@ -626,3 +626,19 @@ def test_a_log_is_one_process_s(tmp_path):
         runs.PredictionLog(tmp_path).__enter__()
     with runs.PredictionLog(tmp_path):
         pass
+
+
+def test_a_larger_plan_holds_both(tmp_path):
+    """Two samples of one question, then one of three: six answers are planned, four are there."""
+    with FaultServer() as server:
+        command = Command(tmp_path, server.url)
+        task = ("one", "--tasks", "hk_fs_oeq")
+        assert command(*task, "--samples", 2, "--limit", 1).returncode == 0
+        more = command(*task, "--limit", 3)
+        assert more.returncode == 0
+        assert "was begun with more" in more.stdout
+        assert command.manifest()["planned"] == {"hk_fs_oeq": 6}
+        assert command.manifest()["complete"] is False
+        assert command(*task, "--samples", 2, "--limit", 3).returncode == 0
+    assert command.manifest()["complete"] is True
+    assert len(server.requests) == 6
