@@ -16,6 +16,7 @@ from hk_fs_bench.metrics.bertscore import LAYERS, MODEL, BertScorer
 from hk_fs_bench.metrics.common import Scored, Unavailable
 from hk_fs_bench.metrics.encoder import Encoder
 from hk_fs_bench.schema import OEQItem
+from hk_fs_bench.stats import Pooled
 from hk_fs_bench.stats.estimate import undefined
 
 OPTIONAL = ("bleu", "meteor", "rouge", "bertscore", "citations")
@@ -69,6 +70,13 @@ class OpenScores:
     @property
     def questions(self) -> list[str]:
         return [row["item_id"] for row in self.rows]
+
+    def pooled(self, name: str) -> Pooled:
+        """A metric's sums by question; ValueError where it could not be had."""
+        scored = self.metrics[name]
+        if isinstance(scored, Unavailable):
+            raise ValueError(f"{name}: {scored}")
+        return scored.pooled(self.questions)
 
     def figures(self) -> dict[str, Any]:
         """`metrics`: each as a figure; `texts`: what was counted on the way."""

@@ -181,13 +181,18 @@ def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file (UTF-8) whole or not at all."""
+    write_bytes(path, text.encode("utf-8", "surrogatepass"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise UserError(f"{path} can't be written: {_reason(error)}") from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         # mkstemp makes private files; a result is as readable as any file of its folder.
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)

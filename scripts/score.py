@@ -1,52 +1,121 @@
-"""Score runs: an lm-eval output folder or a run folder.
+"""Score runs: tables with intervals, and items.jsonl and scores.json in each run's folder.
 
-    python scripts/score.py FOLDER [--model-id org/name] [--dataset FOLDER|org/name] [--json]
+    python scripts/score.py RUN... [--metrics bleu,meteor,rouge,bertscore,citations]
+        [--bertscore-model MODEL] [--baseline RUN] [--items] [--plots DIR] [--json]
 
-Prints one table and writes items.jsonl and scores.json into the run's folder.
+RUN is an lm-eval --output_path or a run folder. Several runs are compared.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hk_fs_bench.errors import run_command
+from hk_fs_bench.errors import UserError, run_command
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hk_fs_bench.runs import Run
+
+
+def count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no count of at least 1")
+    return int(text)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, nargs="+", help="an lm-eval --output_path or a run")
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        epilog="BLEU, METEOR and ROUGE-L need Java; BERTScore needs torch and its encoder. What "
+        "can't be computed here is null in scores.json, with the reason and how to mend it.",
+    )
+    parser.add_argument("run", type=Path, nargs="+", help="an lm-eval --output_path or a run")
+    parser.add_argument(
+        "--metrics",
+        default="bleu,meteor,rouge,citations",
+        help="of open answers: bleu, meteor, rouge, bertscore, citations, all or none",
+    )
+    parser.add_argument("--bertscore-model", metavar="MODEL", help="folder or Hub id of an encoder")
+    parser.add_argument("--bertscore-layers", metavar="N", type=count, help="layer of that encoder")
+    parser.add_argument("--baseline", type=Path, metavar="RUN", help="compare the others with it")
+    parser.add_argument("--items", action="store_true", help="the items through all these runs")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--model-id", help="org/name of a model that was a local folder")
     parser.add_argument("--tokenizer", help="folder or Hub id, for runs that name none")
     parser.add_argument("--dataset", help="folder or Hub id of the edition that was asked")
     parser.add_argument("--revision", help="commit or tag of that Hub dataset")
-    parser.add_argument("--json", action="store_true", help="print scores.json instead of a table")
     return parser.parse_args()
+
+
+def read(folder: Path, args: argparse.Namespace) -> Run:
+    from hk_fs_bench import lm_eval_runs, runs
+
+    if lm_eval_runs.is_lm_eval_output(folder):
+        return lm_eval_runs.convert(folder, model_id=args.model_id, tokenizer=args.tokenizer)
+    return runs.read_run(folder)
 
 
 def main() -> None:
     args = arguments()
     from rich.console import Console
 
-    from hk_fs_bench import items, lm_eval_runs, report, runs, scoring
+    from hk_fs_bench import comparing, item_analysis, items, open_metrics, plots, scoring
 
+    wanted = open_metrics.wanted(args.metrics, args.bertscore_model, args.bertscore_layers)
     dataset = items.load(args.dataset, args.revision)
-    console = Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True)
-    for folder in args.folder:
-        if lm_eval_runs.is_lm_eval_output(folder):
-            run = lm_eval_runs.convert(folder, model_id=args.model_id, tokenizer=args.tokenizer)
-        else:
-            run = runs.read_run(folder)
-        scores = scoring.score(run, dataset)
-        if args.json:
-            print((run.folder / "scores.json").read_text("utf-8"), end="")
-            continue
-        for line in report.first_lines(scores):
+    folders = [*args.run, *([args.baseline] if args.baseline else [])]
+    read_runs = [read(folder, args) for folder in folders]
+    places = [run.folder.resolve() for run in read_runs]
+    runs = list(dict(zip(places, read_runs, strict=True)).values())
+    if args.model_id and len(runs) > 1:
+        raise UserError("--model-id is for one run at a time")
+    if args.baseline and len(runs) == 1:
+        raise UserError("--baseline needs another run to compare with it")
+    baseline = list(dict.fromkeys(places)).index(places[-1]) if args.baseline else None
+    scored = scoring.score_runs(runs, dataset, wanted)
+    out: dict[str, Any] = {"runs": [one.scores for one in scored]}
+    if len(scored) > 1:
+        out["comparison"] = comparing.compare(scored, baseline)
+    if args.items:
+        tasks = dict.fromkeys(
+            t for one in scored for t, f in one.scores["tasks"].items() if "by" in f
+        )
+        out["items"] = [item_analysis.analyse(scored, dataset, task) for task in tasks]
+    drawn = plots.draw(scored, args.plots) if args.plots else []
+    if args.json:
+        print(json.dumps(out, ensure_ascii=False, indent=2, allow_nan=False))
+        return
+    show(Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True), out, runs, drawn)
+
+
+def show(console: Console, out: dict[str, Any], runs: list[Run], drawn: list[Path]) -> None:
+    from hk_fs_bench import report, report_runs
+
+    def say(lines: list[str]) -> None:
+        for line in lines:
             console.print(line, markup=False, highlight=False)
-        console.print(report.scores_table(scores))
-        for line in [*report.notes(scores), f"files: {run.folder}"]:
-            console.print(line, markup=False, highlight=False)
+
+    for scores, run in zip(out["runs"], runs, strict=True):
+        say(report.first_lines(scores))
+        for table in report.tables(scores):
+            console.print(table)
+        say([*report.notes(scores), f"files: {run.folder}", ""])
+    if comparison := out.get("comparison"):
+        say([f"WARNING: {text}" for text in comparison["warnings"]])
+        for table in report_runs.comparison_tables(comparison):
+            console.print(table)
+        say(report_runs.comparison_notes(comparison))
+    for analysis in out.get("items", []):
+        console.print(report_runs.item_table(analysis))
+        say(report_runs.item_notes(analysis))
+    if drawn:
+        say([f"plots: {', '.join(path.name for path in drawn)} in {drawn[0].parent}"])
 
 
 if __name__ == "__main__":

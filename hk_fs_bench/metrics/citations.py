@@ -136,7 +136,7 @@ def grounding(
             table[2, i] = hits, len(citations)
     signed = {"code": "2024", "text": "answer+reason", "v": VERSION}
     return {
-        name: Scored(signature(name, **signed), _ratios(sums.tolist()), sums, mean_of_sums)
+        name: Scored(signature(name, **signed), _ratios(sums.tolist()), sums, mean_of_sums, True)
         for name, sums in zip(names, table, strict=True)
     }
 

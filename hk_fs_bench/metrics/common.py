@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from hk_fs_bench.stats import Estimate, Pooled
+from hk_fs_bench.stats import Estimate, Pooled, wilson
 
 if TYPE_CHECKING:
     from hk_fs_bench.stats.intervals import Floats
@@ -24,20 +24,26 @@ class Scored:
     """One metric over the answers of one run.
 
     `rows` has the value of each answer alone, None where it has none. `sums` and `statistic` are
-    what the figure over all of them is made of, as in `stats.Pooled`.
+    what the figure over all of them is made of, as in `stats.Pooled`. `is_share`: it is a share of
+    things that are or are not so, not a score.
     """
 
     signature: str
     rows: Sequence[float | None]
     sums: Floats
     statistic: Callable[[Floats], Floats]
+    is_share: bool = False
 
     def pooled(self, clusters: Sequence[Hashable]) -> Pooled:
         return Pooled(self.sums, clusters, self.statistic)
 
     def estimate(self, clusters: Sequence[Hashable]) -> Estimate:
         """The figure over all answers; `clusters` are the ids of their questions."""
-        return self.pooled(clusters).estimate().with_(signature=self.signature)
+        found = self.pooled(clusters).estimate()
+        if self.is_share and found.value is not None and found.ci95 is None:
+            # 15 of 15 is no certainty, and resampling can't see that.
+            found = found.with_(ci95=wilson(found.value * found.n, found.n), interval="wilson")
+        return found.with_(signature=self.signature)
 
 
 def signature(metric: str, **parts: object) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from hk_fs_bench.stats.estimate import Estimate, undefined
@@ -21,7 +22,7 @@ T = TypeVar("T")
 Z95 = 1.959963984540054
 SEED = 20240920
 RESAMPLES = 10_000
-# Resamples drawn at a time: what bounds the memory, whatever the number of clusters.
+# Resamples multiplied at a time.
 _BLOCK = 1000
 
 
@@ -141,6 +142,8 @@ class Pooled:
         interval = cluster_bootstrap(self, resamples)
         if interval is None:
             return Estimate(value, self.n, unit, interval="none: too few to resample")
+        if interval[0] == interval[1]:
+            return Estimate(value, self.n, unit, interval=f"none: all {unit} alike")
         return Estimate(value, self.n, unit, interval, f"bootstrap over {unit}, {resamples} draws")
 
 
@@ -171,24 +174,26 @@ def resampled(
     """
     import numpy as np
 
-    values = []
     with np.errstate(invalid="ignore", divide="ignore"):
-        for counts in _draws(len(sums), resamples, seed):
-            values.append(statistic(np.tensordot(counts, sums, axes=1)))
-    return np.concatenate(values)
+        blocks = _draws(len(sums), resamples, seed)
+        return np.concatenate([statistic(np.tensordot(b.astype(float), sums, 1)) for b in blocks])
 
 
-def _draws(rows: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each row is drawn, (block, rows) a time."""
+# Many figures and pairs of runs are over the same number of questions.
+@lru_cache(maxsize=2)
+def _draws(rows: int, resamples: int, seed: int) -> list[NDArray[np.int16]]:
+    """How often each row is drawn in each resample, in blocks of (block, rows)."""
     import numpy as np
 
     generator = np.random.default_rng(seed)
+    blocks = []
     for start in range(0, resamples, _BLOCK):
         block = min(_BLOCK, resamples - start)
         drawn = generator.integers(rows, size=(block, rows))
         drawn += np.arange(block)[:, None] * rows
         counts = np.bincount(drawn.ravel(), minlength=block * rows)
-        yield counts.reshape(block, rows).astype(np.float64)
+        blocks.append(counts.reshape(block, rows).astype(np.int16))
+    return blocks
 
 
 def percentiles(values: Floats) -> tuple[float, float] | None:

@@ -1,0 +1,110 @@
+"""Items seen through the runs that answered them: which are hard, which don't discriminate, which
+may have a wrong key. What is listed here is read again by people; nothing is rekeyed by vote."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from hk_fs_bench.items import LETTERS, Dataset
+from hk_fs_bench.metrics.mcq import by_question, is_correct
+from hk_fs_bench.schema import MCQItem
+from hk_fs_bench.scoring import ScoredRun
+
+FEWEST = 3
+TOO_FEW = f"needs at least {FEWEST} runs"
+
+
+def analyse(runs: Sequence[ScoredRun], dataset: Dataset, task: str) -> dict[str, Any]:
+    """One multiple-choice task's items over the runs that asked it.
+
+    Returns:
+        items, hardest first, each with `difficulty` (the share of right answers), `item_total`
+        (correlation over runs with the score on the other items) or why there is none, `choices`
+        (the share of answers for each letter, and for none); and `review`: what to read again,
+        and why.
+    """
+    having = [one for one in runs if one.answered(task)]
+    right = [by_question(one.answered(task), is_correct) for one in having]
+    rows = [row for one in having for row in one.answered(task)]
+    best = _best(right)
+    items = [
+        _item(cast(MCQItem, dataset.by_id[name]), rows, right, [having[i] for i in best], task)
+        for name in dict.fromkeys(row["item_id"] for row in rows)
+    ]
+    items.sort(key=lambda item: (item["difficulty"], item["id"]))
+    return {
+        "task": task,
+        "runs": len(having),
+        "best_runs": len(best),
+        "reason": None if len(having) >= FEWEST else TOO_FEW,
+        "items": items,
+        "review": [{"id": i["id"], "why": why} for i in items for why in i.pop("review")],
+    }
+
+
+def _best(right: Sequence[Mapping[str, float]]) -> list[int]:
+    """The better half of the runs, by accuracy; none with too few runs."""
+    if len(right) < FEWEST:
+        return []
+    accuracy = [sum(own.values()) / len(own) for own in right]
+    order = sorted(range(len(right)), key=lambda i: -accuracy[i])
+    return order[: math.ceil(len(right) / 2)]
+
+
+def _item(
+    item: MCQItem,
+    rows: Sequence[Mapping[str, Any]],
+    right: Sequence[Mapping[str, float]],
+    best: Sequence[ScoredRun],
+    task: str,
+) -> dict[str, Any]:
+    own = [row for row in rows if row["item_id"] == item.id]
+    counts = Counter(row["value"] for row in own)
+    found: dict[str, Any] = {
+        "id": item.id,
+        "key": item.answer,
+        "n": len(own),
+        "difficulty": counts[item.answer] / len(own),
+        "choices": {letter: counts[letter] / len(own) for letter in LETTERS},
+        "none": counts[None] / len(own),
+    }
+    correlation, reason = _item_total(item.id, right)
+    found |= {"item_total": correlation} | ({"reason": reason} if reason else {})
+    why = []
+    if correlation is not None and correlation < 0:
+        why.append(f"item-total correlation {correlation:.2f}: better runs get it wrong more often")
+    favourites = Counter(_favourite(one, task, item.id) for one in best)
+    letter, n = favourites.most_common(1)[0] if favourites else (None, 0)
+    if letter not in (None, item.answer) and 2 * n > len(best):
+        why.append(f"{n} of the {len(best)} best runs chose {letter}; the key is {item.answer}")
+    return found | {"review": why}
+
+
+def _item_total(name: str, right: Sequence[Mapping[str, float]]) -> tuple[float | None, str | None]:
+    """Correlation over runs of an item's score with the mean of the run's other items."""
+    pairs = [
+        (own[name], (sum(own.values()) - own[name]) / (len(own) - 1))
+        for own in right
+        if name in own and len(own) > 1
+    ]
+    if len(pairs) < FEWEST:
+        return None, TOO_FEW
+    x, y = zip(*pairs, strict=True)
+    mx, my = sum(x) / len(x), sum(y) / len(y)
+    spread = sum((a - mx) ** 2 for a in x) * sum((b - my) ** 2 for b in y)
+    if spread < 1e-18:
+        return None, "no variance: all runs alike on it, or on the others"
+    return sum((a - mx) * (b - my) for a, b in pairs) / math.sqrt(spread), None
+
+
+def _favourite(one: ScoredRun, task: str, name: str) -> str | None:
+    """The option that a run chose most often for an item; None for none, or for two alike."""
+    chosen = Counter(row["value"] for row in one.answered(task) if row["item_id"] == name)
+    if not chosen:
+        return None
+    top = chosen.most_common(2)
+    tied = len(top) > 1 and top[0][1] == top[1][1]
+    return None if tied else top[0][0]
