@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.metrics import citations, pair_cache, text
+from hk_fs_bench.metrics import citations, keypoints, pair_cache, text
 from hk_fs_bench.metrics.bertscore import LAYERS, MODEL, BertScorer
 from hk_fs_bench.metrics.common import Scored, Unavailable
 from hk_fs_bench.metrics.encoder import Encoder
 from hk_fs_bench.schema import OEQItem
 from hk_fs_bench.stats import Pooled
 from hk_fs_bench.stats.estimate import undefined
+
+if TYPE_CHECKING:
+    from hk_fs_bench.judging import Judge
 
 OPTIONAL = ("bleu", "meteor", "rouge", "bertscore", "citations")
 DEFAULT = ("bleu", "meteor", "rouge", "citations")
@@ -32,13 +36,25 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which metrics to compute; `bertscore` is a model and its layer, None for the usual one."""
+    """Which metrics to compute; `bertscore` is a model and its layer, None for the usual one;
+    `judge` says which key points an answer makes."""
 
     metrics: tuple[str, ...] = ("citations",)
     bertscore: tuple[str, int | None] = (MODEL, LAYERS)
+    judge: Judge | None = None
 
 
-def wanted(metrics: str, model: str | None = None, layers: int | None = None) -> Wanted:
+@dataclass(frozen=True)
+class System:
+    """The answered rows of one run's open task, and where that run lies."""
+
+    folder: Path
+    rows: Sequence[Row]
+
+
+def wanted(
+    metrics: str, model: str | None = None, layers: int | None = None, judge: Judge | None = None
+) -> Wanted:
     """The metrics that a command names, with commas; "all" and "none" too.
 
     Raises:
@@ -53,8 +69,8 @@ def wanted(metrics: str, model: str | None = None, layers: int | None = None) ->
     if model is not None and "bertscore" not in chosen:
         chosen = (*chosen, "bertscore")
     if model is None:
-        return Wanted(chosen, (MODEL, layers or LAYERS))
-    return Wanted(chosen, (model, layers))
+        return Wanted(chosen, (MODEL, layers or LAYERS), judge)
+    return Wanted(chosen, (model, layers), judge)
 
 
 @dataclass
@@ -97,11 +113,11 @@ class OpenScores:
 
 
 def score_open(
-    systems: Sequence[Sequence[Row]], items: Mapping[str, OEQItem], wanted: Wanted
+    systems: Sequence[System], items: Mapping[str, OEQItem], wanted: Wanted
 ) -> list[OpenScores]:
     """The wanted metrics of each run's answered rows; the others say that nobody asked."""
     found = []
-    for rows in systems:
+    for rows in (system.rows for system in systems):
         usable = [r for r in rows if not text.is_empty(items[r["item_id"]].reference_answer)]
         answers = [row["answer"] for row in usable]
         lengths = [len(text.clean(answer).split()) for answer in answers]
@@ -120,6 +136,8 @@ def score_open(
     _overlap(found, pairs, [_OVERLAP[name] for name in wanted.metrics if name in _OVERLAP])
     _bertscore(found, pairs, wanted)
     _grounding(found, items, "citations" in wanted.metrics)
+    if wanted.judge is not None:
+        _key_points(systems, found, items, wanted.judge)
     return found
 
 
@@ -161,3 +179,31 @@ def _grounding(found: Sequence[OpenScores], items: Mapping[str, OEQItem], asked:
         texts = ["\n".join(filter(None, (row["answer"], row["reason"]))) for row in one.rows]
         own = [items[row["item_id"]].references for row in one.rows]
         one.metrics |= citations.grounding(texts, own)
+
+
+def _key_points(
+    systems: Sequence[System],
+    found: Sequence[OpenScores],
+    items: Mapping[str, OEQItem],
+    judge: Judge,
+) -> None:
+    from hk_fs_bench.judging import Query
+    from hk_fs_bench.runs import key_of
+
+    queries = [
+        Query(system.folder, key_of(row), keypoints.prompt(items[row["item_id"]], row["answer"]))
+        for system, one in zip(systems, found, strict=True)
+        for row in one.rows
+        if keypoints.needs_judge(items[row["item_id"]], row["answer"])
+    ]
+    replies = dict(zip(queries, judge.ask(queries), strict=True))
+    asked = iter(queries)
+    for one in found:
+        verdicts: list[keypoints.Verdict | None] = []
+        for row in one.rows:
+            item, verdict = items[row["item_id"]], None
+            if needed := keypoints.needs_judge(item, row["answer"]):
+                verdict = keypoints.read_verdict(replies[next(asked)], len(item.key_points or []))
+            one.counts["unjudged"] = one.counts.get("unjudged", 0) + (needed and verdict is None)
+            verdicts.append(verdict)
+        one.metrics |= keypoints.coverage(one.rows, items, verdicts, judge.signature)

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# Figures of open answers that are no overlap with a reference: shares, not scores.
-GROUNDING = {
+# Figures of open answers that are shares, not scores.
+SHARES = {
     "cites": "answers that cite the Code",
     "citations_exist": "citations that exist in the Code",
     "citations_hit": "citations that are one of the item's own",
+    "key_points": "key points made, by the judge",
+    "essential_points": "essential points made, by the judge",
+    "complete": "answers with all essential points, by the judge",
 }
 # Below this many questions a table of topics has a question or two a line.
 _ENOUGH_FOR_TOPICS = 100
@@ -69,7 +72,7 @@ def _open_table(name: str, figures: Mapping[str, Any]) -> Table:
         if (rescaled := figure.get("rescaled")) is not None:
             note = f"raw; on the scale where unrelated texts have 0: {percent(rescaled)}"
         table.add_row(
-            escape(GROUNDING.get(metric, metric)),
+            escape(SHARES.get(metric, metric)),
             percent(figure["value"]),
             interval(figure),
             str(figure["n"]),
@@ -207,6 +210,7 @@ def _texts(figures: Mapping[str, Any]) -> list[str]:
         "cut": "longer than the overlap metrics read",
         "too_short_for_bleu4": "of fewer than four words, which have no 4-gram",
         "beyond_encoder": "longer than the encoder reads",
+        "unjudged": "without a readable verdict of the judge, left out of its figures",
     }
     return [f"{counts[name]} answers {text}" for name, text in said.items() if counts.get(name)]
 

@@ -10,7 +10,7 @@ from hk_fs_bench import prompts
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
 from hk_fs_bench.metrics import breakdowns, mcq
-from hk_fs_bench.open_metrics import OpenScores, Wanted, score_open
+from hk_fs_bench.open_metrics import OpenScores, System, Wanted, score_open
 from hk_fs_bench.runs import Run, write_json, write_jsonl
 from hk_fs_bench.schema import MCQItem, OEQItem
 from hk_fs_bench.scored_rows import rows_of
@@ -66,9 +66,9 @@ def score_runs(
     """
     scored = [_read(run, dataset) for run in runs]
     open_tasks = [(one, task) for one in scored for task in one.rows if _is_open(task)]
-    answered = [one.answered(task) for one, task in open_tasks]
+    systems = [System(one.run.folder, one.answered(task)) for one, task in open_tasks]
     items = cast("Mapping[str, OEQItem]", dataset.by_id)
-    metrics = score_open(answered, items, wanted or Wanted())
+    metrics = score_open(systems, items, wanted or Wanted())
     for (one, task), found in zip(open_tasks, metrics, strict=True):
         one.open[task] = found
         for row, values in zip(found.rows, found.of_rows(), strict=True):

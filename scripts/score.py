@@ -1,7 +1,7 @@
 """Score runs: tables with intervals, and items.jsonl and scores.json in each run's folder.
 
     python scripts/score.py RUN... [--metrics bleu,meteor,rouge,bertscore,citations]
-        [--bertscore-model MODEL] [--baseline RUN] [--items] [--plots DIR] [--json]
+        [--bertscore-model MODEL] [--judge MODEL] [--baseline RUN] [--items] [--plots DIR] [--json]
 
 RUN is an lm-eval --output_path or a run folder. Several runs are compared.
 """
@@ -19,13 +19,8 @@ from hk_fs_bench.errors import UserError, run_command
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hk_fs_bench.judging import ApiJudge
     from hk_fs_bench.runs import Run
-
-
-def count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no count of at least 1")
-    return int(text)
 
 
 def arguments() -> argparse.Namespace:
@@ -41,7 +36,12 @@ def arguments() -> argparse.Namespace:
         help="of open answers: bleu, meteor, rouge, bertscore, citations, all or none",
     )
     parser.add_argument("--bertscore-model", metavar="MODEL", help="folder or Hub id of an encoder")
-    parser.add_argument("--bertscore-layers", metavar="N", type=count, help="layer of that encoder")
+    parser.add_argument("--bertscore-layers", metavar="N", type=int, help="layer of that encoder")
+    parser.add_argument("--judge", metavar="MODEL", help="an entry of models.yaml: key points")
+    parser.add_argument("--judge-id", help="the service's name of it, for an open entry")
+    parser.add_argument("--judge-url", help="the service's address, for an open entry")
+    parser.add_argument("--max-cost", type=float, metavar="USD", help="of the judge, at most")
+    parser.add_argument("--models-file", type=Path, help="another models.yaml")
     parser.add_argument("--baseline", type=Path, metavar="RUN", help="compare the others with it")
     parser.add_argument("--items", action="store_true", help="the items through all these runs")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
@@ -61,13 +61,28 @@ def read(folder: Path, args: argparse.Namespace) -> Run:
     return runs.read_run(folder)
 
 
+def judge_of(args: argparse.Namespace) -> ApiJudge | None:
+    if args.judge is None:
+        return None
+    from hk_fs_bench.judging import ApiJudge
+
+    return ApiJudge(
+        args.judge,
+        service_id=args.judge_id,
+        base_url=args.judge_url,
+        max_cost=args.max_cost,
+        models_file=args.models_file,
+    )
+
+
 def main() -> None:
     args = arguments()
     from rich.console import Console
 
     from hk_fs_bench import comparing, item_analysis, items, open_metrics, plots, scoring
 
-    wanted = open_metrics.wanted(args.metrics, args.bertscore_model, args.bertscore_layers)
+    judge = judge_of(args)
+    wanted = open_metrics.wanted(args.metrics, args.bertscore_model, args.bertscore_layers, judge)
     dataset = items.load(args.dataset, args.revision)
     folders = [*args.run, *([args.baseline] if args.baseline else [])]
     read_runs = [read(folder, args) for folder in folders]
@@ -92,6 +107,8 @@ def main() -> None:
         print(json.dumps(out, ensure_ascii=False, indent=2, allow_nan=False))
         return
     show(Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True), out, runs, drawn)
+    if judge is not None:
+        print(judge.summary)
 
 
 def show(console: Console, out: dict[str, Any], runs: list[Run], drawn: list[Path]) -> None:

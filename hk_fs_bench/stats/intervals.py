@@ -124,14 +124,15 @@ class Pooled:
 
     @property
     def n(self) -> int:
-        """How many clusters there are."""
-        return len(set(self.clusters))
+        """How many clusters there are that count: rows of zeros add nothing."""
+        return len(self.by_cluster())
 
     def by_cluster(self) -> dict[Hashable, Floats]:
-        """The sums of each cluster, in the order of their first rows."""
+        """The sums of each cluster that counts, in the order of their first rows."""
         found: dict[Hashable, Floats] = {}
         for cluster, row in zip(self.clusters, self.sums, strict=True):
-            found[cluster] = found[cluster] + row if cluster in found else row
+            if row.any():
+                found[cluster] = found[cluster] + row if cluster in found else row
         return found
 
     def estimate(self, unit: str = "questions", resamples: int = RESAMPLES) -> Estimate:
