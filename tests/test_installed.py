@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import venv
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -97,6 +98,13 @@ def installed(wheel, environment):
     )
     assert done.returncode == 0, done.stderr
     assert listing(site) == before
+
+
+def test_every_module_is_in_the_wheel(wheel):
+    package = ROOT / "hk_fs_bench"
+    ours = {p.relative_to(ROOT).as_posix() for p in package.rglob("*") if p.is_file()}
+    ours = {path for path in ours if "__pycache__" not in path}
+    assert ours <= set(ZipFile(wheel).namelist())
 
 
 def test_dataset_and_tasks_are_in_the_wheel(installed, dataset, tmp_path):
