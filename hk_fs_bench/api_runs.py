@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hk_fs_bench import api_manifest, prompts, runs
+from hk_fs_bench import api_manifest, prompts, providers, runs
 from hk_fs_bench.api_budget import Budget, Stopped
 from hk_fs_bench.api_keys import NO_KEY, find_key, hide
 from hk_fs_bench.api_pace import Pace
@@ -76,7 +76,7 @@ def accounts_of(jobs: Sequence[Job], max_concurrency: int | None = None) -> dict
     """
     accounts: dict[str, Account] = {}
     for job in jobs:
-        name = f"{job.model.provider} {job.base_url}"
+        name = _account_name(job)
         if name in accounts:
             continue
         key = find_key(job.provider)
@@ -91,6 +91,10 @@ def accounts_of(jobs: Sequence[Job], max_concurrency: int | None = None) -> dict
             job.provider, job.base_url, key or NO_KEY, Pace(speed.start, ceiling)
         )
     return accounts
+
+
+def _account_name(job: Job) -> str:
+    return f"{job.model.provider} {job.base_url}"
 
 
 async def run(
@@ -120,32 +124,35 @@ async def run(
         )
     accounts = accounts_of(jobs, max_concurrency)
     keys = tuple(account.key for account in accounts.values())
+    budget = Budget(max_cost)
+    going: list[Going] = []
     async with contextlib.AsyncExitStack() as stack:
-        going = []
-        budget = Budget(max_cost)
-        for job in jobs:
-            log = stack.enter_context(runs.PredictionLog(job.folder))
-            # Again, now that nobody else writes: another process may have gone on meanwhile.
-            job.read_folder()
-            session = Session(
-                job.model, accounts[f"{job.model.provider} {job.base_url}"], budget, job.price
-            )
-            await stack.enter_async_context(session)
-            session.dropped.update(
-                {n: w for n, w in _not_applied(job).items() if n in job.sampling}
-            )
-            going.append(Going(job, log, session, keys, asked=len(job.todo)))
-            job.manifest["started_at"] = job.manifest["started_at"] or api_manifest.now()
-            job.manifest["sessions"].append({"started_at": api_manifest.now(), "ended_at": None})
-            _save(job)
-        budget.spent = sum(job.usd for job in jobs)
         try:
+            for job in jobs:
+                account = accounts[_account_name(job)]
+                log = stack.enter_context(runs.PredictionLog(job.folder))
+                session = Session(job.model, account, budget, job.price)
+                await stack.enter_async_context(session)
+                going.append(_begin(job, log, session, keys))
+            budget.spent = sum(job.usd for job in jobs)
             with _signals(going):
                 await _ask_all(going, watch)
         finally:
             for one in going:
                 _finish(one)
     return going
+
+
+def _begin(job: Job, log: runs.PredictionLog, session: Session, keys: tuple[str, ...]) -> Going:
+    """Write down that a session begins."""
+    # Once more, now that nobody else writes: another process may have gone on meanwhile.
+    job.read_folder()
+    known = _not_applied(job)
+    session.dropped.update({name: why for name, why in known.items() if name in job.sampling})
+    job.manifest["started_at"] = job.manifest["started_at"] or api_manifest.now()
+    job.manifest["sessions"].append({"started_at": api_manifest.now(), "ended_at": None})
+    _save(job)
+    return Going(job, log, session, keys, asked=len(job.todo))
 
 
 async def _ask_all(
@@ -163,7 +170,8 @@ async def _ask_all(
     finally:
         if watcher is not None:
             watcher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            # A display that failed, as on a closed terminal, is no fault of the run.
+            with contextlib.suppress(asyncio.CancelledError, OSError):
                 await watcher
 
 
@@ -197,7 +205,7 @@ def _row(job: Job, request: Request, answer: Answer, keys: Sequence[str]) -> dic
         "cause": answer.cause,
         "detail": answer.detail,
         "option_logprobs": None,
-        "token_usage": reply.usage if reply else {},
+        "token_usage": reply.usage if reply else providers.read_usage({}),
         "answer_tokens": reply.answer_tokens(job.model) if reply else None,
         "performance": {"latency_ms": answer.latency_ms},
         "returned_model": None if returned is None else api_manifest.shown_id(returned),
