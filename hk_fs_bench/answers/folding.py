@@ -122,8 +122,12 @@ def fold(text: str) -> str:
 
 
 def fold_plain(text: str) -> str:
-    """`fold` for text that is `plain` already."""
-    return " ".join(text.casefold().split()).strip("\"' ").rstrip(".,;:!?\"' ")
+    """`fold` for text that is `plain` already.
+
+    A dash at the start goes too: behind a label it can't be told from a mark ("B - text"), and
+    ratings such as "-/60/60" begin with one.
+    """
+    return " ".join(text.casefold().split()).lstrip("\"'-/ ").rstrip(".,;:!?\"' ")
 
 
 def fold_key(key: str) -> str:

@@ -90,7 +90,8 @@ class _Said:
 
 def _said(seen: Visible, options: Options, ending: Ending) -> tuple[list[_Said], str]:
     """All that may be an answer, in its order, and the prose behind the last."""
-    if not seen.records and (whole := _whole_text(seen, options, ending)):
+    whole = None if seen.records else _whole_text(seen, options, ending)
+    if whole and whole.reading.label:
         return [whole], ""
     found: list[_Said] = []
     gap = ""
@@ -111,7 +112,7 @@ def _said(seen: Visible, options: Options, ending: Ending) -> tuple[list[_Said],
             words = prose[said.start : at]
             found.append(_Said(reading, "statement", before, words, said.final, said.weak))
         gap += prose[at:]
-    return found, gap
+    return (found, gap) if found or not whole else ([whole], "")
 
 
 def _of_record(record: Record, seen: Visible, options: Options, ending: Ending) -> Reading:
@@ -135,8 +136,10 @@ def _whole_text(seen: Visible, options: Options, ending: Ending) -> _Said | None
     head = prose[: first_question(prose)]
     if head == prose and seen.may_go_on(ending):
         return None
-    label = read_value(head, options, free=False).label
-    return _Said(Reading(label, "repaired"), "whole_text", "") if label else None
+    reading = read_value(head, options, free=False)
+    if not reading.label:
+        return _Said(reading, "whole_text", "") if reading is SEVERAL else None
+    return _Said(replace(reading, status="repaired"), "whole_text", "")
 
 
 def _weighed(

@@ -133,9 +133,19 @@ class Options:
         stated = set(_NUMBER.findall(folded))
         if numbers and stated and not numbers & stated:
             return False
-        shared = len(said & set(_WORD.findall(own)))
+        shared, rival = self._shared(said, own)
+        return rival < shared or not rival
+
+    def leans_away(self, label: str, text: str) -> bool:
+        """Whether `text` has three or more words of another option, and fewer of its own."""
+        said = set(_WORD.findall(fold_plain(text)))
+        shared, rival = self._shared(said, self.folded.get(label, ""))
+        return rival > max(shared, 2)
+
+    def _shared(self, said: set[str], own: str) -> tuple[int, int]:
+        """How many of the words `said` an option has, and the most that another one has."""
         rivals = [len(said & set(_WORD.findall(o))) for o in self.folded.values() if o != own]
-        return max(rivals, default=0) < shared or not any(rivals)
+        return len(said & set(_WORD.findall(own))), max(rivals, default=0)
 
 
 def _starts(text: str, beginning: str) -> bool:
@@ -148,5 +158,5 @@ def _starts(text: str, beginning: str) -> bool:
 
 def _after(text: str, own: str) -> str:
     """What follows an option's text in `text`, in its own case: labels need their capitals."""
-    unfolded = " ".join(text.split()).lstrip("\"' ")
+    unfolded = " ".join(text.split()).lstrip("\"'-/ ")
     return unfolded[len(own) :]

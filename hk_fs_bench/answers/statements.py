@@ -42,11 +42,12 @@ _LINK = (
     rf"(?:\s*[:=|]\s*|\s+{any_of(words('links', 'spaced'))}\s*:?\s*|\s*(?:->|→|⇒|\s-{{1,3}}\s)\s*"
     rf"|\s*{any_of(words('links', 'unspaced'))}\s*:?\s*)"
 )
-# Ends where the announced value begins.
+# The announced value begins at the end; at `text` already, if it is an option that begins with a
+# filler ("The answer is The lobby door").
 _ANNOUNCED = re.compile(
     rf"(?:{MARK}|{any_of(words('nouns', 'spaced'))}[\"'\])]{{0,2}}"
     rf"(?:\s{any_of(words('nouns', 'after'))})?{_ASIDE}(?:{_LINK}|(?=[\s#=-]{{0,70}}\n))"
-    rf"|{any_of(words('nouns', 'unspaced'))}[\"'\])]{{0,2}}{_LINK})\s*{_FILL}{_DECOR}",
+    rf"|{any_of(words('nouns', 'unspaced'))}[\"'\])]{{0,2}}{_LINK})\s*(?P<text>){_FILL}{_DECOR}",
     re.I,
 )
 _HEADING = re.compile(r"(?:^|\n)[^\w\n]{0,8}(?:(?:final|correct|the|my)\s){0,3}\Z", re.I)
@@ -149,6 +150,8 @@ def _announced(prose: str, options: Options) -> Iterator[Statement]:
         if reason_at is not None and reason_at < found.start() and not by_label:
             continue  # a labelled reason below a labelled answer does not decide
         reading, end = _value_at(prose, found.end(), options, field=named)
+        if reading is None and found.start("text") < found.end():
+            reading, end = _value_at(prose, found.start("text"), options)
         if reading is None:
             continue
         if heads_line and reason_at is None:
@@ -239,7 +242,7 @@ def _value_at(
     below = _NEXT_LINE.match(prose, end)
     if below and below["label"] in options.labels.replace(label, ""):
         return SEVERAL, end
-    if options.lists_another(label, rest) or _another_option(label, rest, options):
+    if options.lists_another(label, rest) or _another_option(label, found, rest, options):
         return SEVERAL, end
     return _reading(label, options), end
 
@@ -255,10 +258,14 @@ def _option_text(line: str, options: Options) -> str | None:
     return begun[0] if len(begun) == 1 else None
 
 
-def _another_option(label: str, rest: str, options: Options) -> bool:
-    """Whether the text beside a label is another option's."""
+def _another_option(label: str, found: re.Match[str], rest: str, options: Options) -> bool:
+    """Whether the text beside a label is another option's, or nearer to another's words."""
     folded, own = fold_plain(re.sub(r"^[\s).:,(-]+", "", rest)), options.folded.get(label, "")
     others = [text for name, text in options.folded.items() if name != label and text != own]
     rivals = [text for text in others if folded == text or folded.startswith(text + " ")]
     rivals += [text for text in others if folded.startswith((text + ".", text + ",", text + ")"))]
-    return bool(rivals) and not (folded.startswith(own) and len(own) > max(map(len, rivals)))
+    if rivals:
+        return not (folded.startswith(own) and len(own) > max(map(len, rivals)))
+    # Behind a full stop comes a sentence of its own; behind these comes the option's text.
+    attached = ")" in found["closers"] or rest.lstrip()[:1] in (":", "-", "(")
+    return attached and options.leans_away(label, re.split(r"[.;]", rest, maxsplit=1)[0])

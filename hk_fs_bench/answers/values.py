@@ -56,7 +56,9 @@ _IS_RIGHT = re.compile(
     re.I,
 )
 _LABEL_LAST = re.compile(
-    r"(?:[\s,;:-]+|(?=[(\[]))[(\[]?(?:option|choice|answer|label)?\s?([A-Z])[)\]. ]*\Z", re.I
+    r"(?:[\s,;:-]+|(?=[(\[]))(?P<mark>[(\[]?(?:option|choice|answer|label)?\s?(?P<label>[A-Z])"
+    r"[)\]. ]*)\Z",
+    re.I,
 )
 
 
@@ -98,33 +100,42 @@ def _label_of(visible: str, options: Options, free: bool) -> str | None:
         small = alone[1].islower() and not free and len(visible.split()) > 2
         return None if small else alone[1].upper()
     first = _LABEL_FIRST.match(visible)
-    if first:
-        label, gap, rest = first["label"].upper(), first["gap"], visible[first.end() :]
-        if rest.startswith("?"):
-            return None
-        bracketed = gap[-1:] in ("(", "[")
-        if bracketed:
-            rest = rest.removesuffix(")").removesuffix("]")
-        stands = options.beside(label, rest) if label in options.labels else "free"
-        delimited = bool(first["closers"] or gap.strip() or "\n" in gap)
-        tight = not first["closers"] and bool(gap) and not gap[-1].isspace() and not bracketed
-        if first["label"].islower() and not (delimited and (first["closers"] or gap[:1] in ".:")):
-            return None
-        if stands == "own":
-            return label
-        explained = BECAUSE.match(rest) or _IS_RIGHT.match(rest)
-        if delimited and not tight:
-            if stands == "against":
-                return ""
-            return label if free or explained else None
-        return label if gap and not gap.strip() and explained else None
+    found = _label_first(first, visible[first.end() :], options, free) if first else None
+    return _label_last(visible, options) if found is None else found
+
+
+def _label_first(first: re.Match[str], rest: str, options: Options, free: bool) -> str | None:
+    label, closers, gap = first["label"].upper(), first["closers"], first["gap"]
+    if rest.startswith("?"):
+        return None
+    bracketed = gap[-1:] in ("(", "[")
+    if bracketed:
+        rest = rest.removesuffix(")").removesuffix("]")
+    stands = options.beside(label, rest) if label in options.labels else "free"
+    delimited = bool(closers or gap.strip() or "\n" in gap)
+    tight = not closers and bool(gap) and not gap[-1].isspace() and not bracketed
+    if first["label"].islower() and not (delimited and (closers or gap[:1] in ".:")):
+        return None
+    if stands == "own":
+        return label
+    explained = BECAUSE.match(rest) or _IS_RIGHT.match(rest)
+    if delimited and not tight:
+        if stands == "against":
+            return ""
+        return label if free or explained else None
+    return label if gap and not gap.strip() and explained else None
+
+
+def _label_last(visible: str, options: Options) -> str | None:
     last = _LABEL_LAST.search(visible, max(0, len(visible) - 30))
-    if last and last[1].isupper():
-        head = visible[: last.start()].strip()
-        by_text = options.named_by_text(head, head)
-        if by_text:
-            return last[1] if last[1] in by_text else ""
-    return None
+    if not last or not last["label"].isupper():
+        return None
+    # The dash before the label may belong to the option ("-/120/- (A)").
+    heads = visible[: last.start()].strip(), visible[: last.start("mark")].strip()
+    by_text = options.named_by_text(heads[0], heads[0]) or options.named_by_text(heads[1], heads[1])
+    if not by_text:
+        return None
+    return last["label"] if last["label"] in by_text else ""
 
 
 def is_placeholder(visible: str) -> bool:
