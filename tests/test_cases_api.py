@@ -25,6 +25,7 @@ CASES = [
     for line in path.read_text("utf-8").splitlines()
     if line.strip()
 ]
+REGISTRY = api_models.load()
 GOOD = '{"answer": "A", "reason": "second reply"}'
 CAUSE = {
     "budget_spent_on_thinking": "reasoning_budget",
@@ -84,7 +85,7 @@ def play(case: dict, replies: list[Reply], tmp_path: Path, edition: Path, *, reg
 
 
 def job_for(case: dict, server: FaultServer, tmp_path: Path, edition: Path, regime: str):
-    registry = api_models.load()
+    registry = REGISTRY
     entry = registry.model(entry_of(case))
     provider = registry.provider(entry).model_copy(
         update={"base_url": server.url, "key_required": False}
@@ -163,7 +164,7 @@ def test_case(case, tmp_path, edition, monkeypatch):
 
 def check_account(case: dict, bad: Reply) -> bool:
     """Whether another model of the same account stops, too."""
-    registry = api_models.load()
+    registry = REGISTRY
     model = registry.model(entry_of(case))
 
     async def ask() -> bool:
@@ -190,7 +191,7 @@ def check_order(case: dict, tmp_path: Path, edition: Path) -> None:
     with FaultServer(respond) as server:
         job = job_for(case, server, tmp_path, edition, "paper")
         plan = {"tasks": ["hk_fs_mcq_hk"], "regime": "paper", "out": tmp_path / "two"}
-        registry = api_models.load().model_copy(
+        registry = REGISTRY.model_copy(
             update={"providers": {job.model.provider: job.provider}, "models": {"m": job.model}}
         )
         two = api_plan.plan(registry, "m", dataset, limit=len(sequence), **plan)
@@ -205,7 +206,7 @@ def check_order(case: dict, tmp_path: Path, edition: Path) -> None:
 
 def check_request(case: dict) -> None:
     """What is asked for, and what is on record as not applied."""
-    registry = api_models.load()
+    registry = REGISTRY
     model = registry.model(entry_of(case))
     wish = dict(case["payload"]["request_wish"])
     if "thinking" in wish:
