@@ -8,7 +8,7 @@ MODEL ?=
 LIMIT ?= 10
 DEVICE ?= cpu
 TASKS ?= hk_fs
-BATCH ?= 10
+BATCH ?= 15
 
 .PHONY: demo test lint clean
 
