@@ -84,6 +84,8 @@ def overlap(
         deadline: seconds for each of the two Java programs.
     """
     names = list(metrics)
+    if not any(systems):
+        return [dict.fromkeys(names, Unavailable("no answer to count")) for _ in systems]
     with contextlib.ExitStack() as stack:
         aligner: meteor.Meteor | Unavailable | None = None
         if "meteor" in names:
@@ -143,8 +145,6 @@ def ptb_tokens(texts: Sequence[str], deadline: float | None = None) -> dict[str,
     Raises:
         Unavailable: no Java, no pycocoevalcap, or the deadline.
     """
-    if not texts:
-        return {}
     jar = resource(_TOKENIZER)
     from pycocoevalcap.tokenizer.ptbtokenizer import PUNCTUATIONS
 
