@@ -98,18 +98,41 @@ def _read(run: Run, dataset: Dataset) -> ScoredRun:
 
 
 def _check_manifest(run: Run) -> None:
-    """UserError unless run.json says whom it asked, and how."""
-    path = run.folder / "run.json"
+    """UserError unless run.json says whom it asked, and how, in the form that is read here."""
+    path, held = run.folder / "run.json", run.manifest
+    if not isinstance(held["tasks"], list) or not all(isinstance(t, str) for t in held["tasks"]):
+        raise UserError(f"{path} has tasks that are no list of names; run the evaluation again")
     for part, names in _MANIFEST.items():
-        held = run.manifest.get(part)
         for name in names:
-            if not isinstance(held, dict) or held.get(name) is None:
+            if not isinstance(held.get(part), dict) or held[part].get(name) is None:
                 raise UserError(f"{path} lacks {part}.{name}; run the evaluation again")
-    protocol = run.manifest["protocol"]
     for task in run.tasks:
         for name in ("task_versions", "prompt_templates_sha256"):
-            if not isinstance(protocol[name], dict) or task not in protocol[name]:
+            known = held["protocol"][name]
+            if not isinstance(known, dict) or not isinstance(known.get(task), str):
                 raise UserError(f"{path} lacks protocol.{name} of {task}; run it again")
+    for part in ("timing", "price", "software", "planned"):
+        if not isinstance(held.get(part) or {}, dict) or not _reads(part, held.get(part) or {}):
+            raise UserError(f"{path} has a {part} that can't be read: {str(held[part])[:60]}")
+    if not held.get("complete", True) and not held.get("planned"):
+        raise UserError(f"{path} is of an incomplete run and does not say what was planned")
+
+
+def _reads(part: str, value: Mapping[str, Any]) -> bool:
+    """Whether a part of a manifest that may be absent has the form that it has when it is there."""
+    if part == "price" and value:
+        from pydantic import ValidationError
+
+        from hk_fs_bench.api_models import Price
+
+        try:
+            Price.model_validate(value)
+        except ValidationError:
+            return False
+    if part == "timing" and "total_seconds" in value:
+        numbers = (value.get("total_seconds"), value.get("requests"))
+        return all(type(n) in (int, float) for n in numbers) and "seconds_definition" in value
+    return part != "planned" or all(type(n) is int for n in value.values())
 
 
 def _scores(one: ScoredRun, dataset: Dataset) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """scripts/score.py and what it calls: lm-eval's folder in, figures of record out."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -199,3 +200,188 @@ def test_unknown_run_item_is_named(tmp_path, dataset):
     path.write_text(path.read_text().replace(dataset.items("mcq")[0].id, "mcq-nowhere"))
     with pytest.raises(UserError, match="mcq-nowhere, which the dataset lacks"):
         scoring.score(runs.read_run(run.folder), dataset)
+
+
+def test_costs_per_question_and_per_correct_answer(tmp_path, dataset):
+    a, b = keys(2)
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": [answer(a), wrong(b)]}))
+    usage = {"input_tokens": 100, "output_tokens": 50, "reasoning_tokens": 40}
+    rows = [row | {"token_usage": usage} for row in run.rows.values()]
+    runs.write_jsonl(run.folder / "predictions.jsonl", rows)
+    price = {"input": 1.0, "output": 4.0, "date": "2026-11-01", "source": "page"}
+    runs.write_json(run.folder / "run.json", run.manifest | {"price": price})
+    mcq = scoring.score(runs.read_run(run.folder), dataset)["tasks"]["hk_fs_mcq_hk"]
+    assert mcq["usd"]["mean"] == pytest.approx((100 + 4 * 50) / 1e6)
+    assert mcq["usd"]["price"] == price
+    assert mcq["tokens"]["reasoning"]["mean"] == 40
+    assert mcq["per_correct"]["tokens"]["value"] == 300
+    assert mcq["per_correct"]["usd"]["value"] == pytest.approx(0.0006)
+    assert mcq["per_correct"]["seconds"]["value"] == pytest.approx(12.0)
+
+
+def test_what_can_not_be_known_is_null_with_a_reason(tmp_path, dataset):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": ["?"], "hk_fs_oeq": [""]}))
+    scores = scoring.score(run, dataset)
+    mcq, oeq = scores["tasks"]["hk_fs_mcq_hk"], scores["tasks"]["hk_fs_oeq"]
+    for figure in (mcq["accuracy_on_valid"], mcq["superseded"], mcq["usd"], scores["tasks"]):
+        assert figure is scores["tasks"] or figure["reason"]
+    assert mcq["per_correct"]["seconds"] == {"value": None, "reason": "no answer is correct"}
+    assert (oeq["metrics"]["cites"]["value"], oeq["metrics"]["citations_exist"]["value"]) == (
+        0,
+        None,
+    )
+    assert "--metrics" in oeq["metrics"]["bleu4"]["reason"]
+    assert oeq["texts"]["empty"] == 1
+    assert scores["context"] is None
+
+
+def figures_of(value: object) -> list[dict]:
+    """Every figure in scores.json."""
+    if not isinstance(value, dict):
+        return []
+    inner = [figure for child in value.values() for figure in figures_of(child)]
+    return [value, *inner] if "value" in value else inner
+
+
+def test_every_figure_has_n_unit_and_interval_or_reason(tmp_path, dataset):
+    texts = [answer(k) for k in keys(6)]
+    tasks = ("hk_fs_mcq_hk", "hk_fs_mcq_nohk")
+    outputs = dict.fromkeys(tasks, texts) | {"hk_fs_oeq": ["Clause B6.1 it is.", "No."]}
+    scores = scoring.score(lm_eval_runs.convert(write(tmp_path, outputs)), dataset)
+    for figures in scores["tasks"].values():
+        figures.pop("per_correct", None)
+    found = figures_of(scores)
+    assert len(found) > 40
+    for figure in found:
+        assert figure["unit"]
+        assert "ci95" in figure
+        assert figure["value"] is not None or figure["reason"]
+        assert figure["ci95"] is None or figure["interval"]
+    difference = scores["context"]["difference"]
+    assert (difference["value"], difference["p"], difference["n"]) == (0.0, 1.0, 6)
+
+
+@pytest.mark.java
+def test_the_command_scores_open_answers(tmp_path, dataset):
+    """Dirty answers, one METEOR for two runs, and each row's own values in items.jsonl."""
+    first = dataset.items("oeq")[0]
+    good = json.dumps({"answer": first.reference_answer, "reason": "Clause B6.1"})
+    folders = [
+        write(tmp_path / "one", {"hk_fs_oeq": [good, "a\u2028b ||| c", ""]}),
+        write(tmp_path / "two", {"hk_fs_oeq": ["Nothing of it.", "\ud800", "door"]}),
+    ]
+    done = score_command(*folders, "--json")
+    assert done.returncode == 0, done.stderr
+    out = json.loads(done.stdout)
+    one, two = (scores["tasks"]["hk_fs_oeq"]["metrics"] for scores in out["runs"])
+    for name in ("bleu4", "meteor", "rouge_l"):
+        assert one[name]["value"] > two[name]["value"] >= 0
+        assert one[name]["signature"].startswith(name)
+        assert one[name]["n"] == 3
+    assert set(out["comparison"]["tasks"]["hk_fs_oeq"]) >= {"bleu4", "meteor", "rouge_l"}
+    home = folders[0] / "some__model"
+    rows = [json.loads(line) for line in (home / "items.jsonl").read_text().splitlines()]
+    assert rows[0]["metrics"]["meteor"] == pytest.approx(1.0)
+    assert rows[2]["metrics"]["rouge_l"] == 0.0
+
+
+def test_without_java_the_rest_is_scored(tmp_path):
+    outputs = {"hk_fs_mcq_hk": [answer(k) for k in keys(2)], "hk_fs_oeq": ["Clause B6.1."]}
+    folder = write(tmp_path, outputs)
+    env = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | {"PATH": "/nowhere"}
+    command = [sys.executable, str(ROOT / "scripts" / "score.py"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "install a JRE" in done.stdout
+    scores = json.loads((folder / "some__model" / "scores.json").read_text())
+    assert scores["tasks"]["hk_fs_mcq_hk"]["accuracy"]["value"] == 1.0
+    assert scores["tasks"]["hk_fs_oeq"]["metrics"]["cites"]["value"] == 1.0
+
+
+def spoil(part: str, name: str | None = None, value: object = None):
+    """A change of run.json: a part or a field of it taken out or replaced."""
+
+    def change(manifest: dict) -> None:
+        if name is None:
+            manifest[part] = value
+        else:
+            manifest[part][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (spoil("model"), "lacks model.id"),
+        (spoil("model", value=[1]), "lacks model.id"),
+        (spoil("protocol"), "lacks protocol.dataset_sha256"),
+        (spoil("protocol", "regime"), "lacks protocol.regime"),
+        (spoil("protocol", "task_versions", {}), "lacks protocol.task_versions of hk_fs_mcq_hk"),
+        (spoil("tasks", value=["hk_fs_nothing"]), "lacks protocol.task_versions of hk_fs_nothing"),
+        (spoil("tasks", value="hk_fs_mcq_hk"), "has tasks that are no list"),
+        (spoil("price", value={"input": "dear"}), "run.json has a price that can't be read"),
+        (spoil("timing", value={"total_seconds": "long"}), "run.json has a timing"),
+    ],
+)
+def test_a_broken_manifest_is_one_line(tmp_path, dataset, change, message):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": [answer(k) for k in keys(2)]}))
+    change(run.manifest)
+    runs.write_json(run.folder / "run.json", run.manifest)
+    with pytest.raises(UserError, match=message):
+        scoring.score(runs.read_run(run.folder), dataset)
+    assert not (run.folder / "scores.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"status": "fine"}, "has the status 'fine'"),
+        ({"status": None}, "has the status None"),
+        ({"status": "no_answer", "cause": "mood"}, "unknown cause 'mood'"),
+        ({"output": 5}, "has output '5'"),
+        ({"variant": "rot9"}, "has the variant 'rot9'"),
+        ({"sample": "x"}, "has sample 'x'"),
+        ({"token_usage": {"input_tokens": "many"}}, "that is no number"),
+        ({"option_logprobs": [1.0]}, "has 1 option_logprobs"),
+        ({"performance": [1]}, "has performance"),
+        ({"item_id": 7}, "has item_id '7'"),
+    ],
+)
+def test_a_broken_row_is_one_line(tmp_path, dataset, changes, message):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": [answer(k) for k in keys(2)]}))
+    rows = list(run.rows.values())
+    rows[1] |= changes
+    runs.write_jsonl(run.folder / "predictions.jsonl", rows)
+    with pytest.raises(UserError, match=message):
+        scoring.score(runs.read_run(run.folder), dataset)
+    assert not (run.folder / "scores.json").exists()
+
+
+def test_nothing_is_written_unless_all_runs_can_be_scored(tmp_path, dataset):
+    good = lm_eval_runs.convert(write(tmp_path / "one", {"hk_fs_mcq_hk": [answer(keys(1)[0])]}))
+    bad = lm_eval_runs.convert(write(tmp_path / "two", {"hk_fs_mcq_hk": [answer(keys(1)[0])]}))
+    bad.manifest["protocol"]["dataset_sha256"] = "0" * 64
+    with pytest.raises(UserError, match="name the run's own"):
+        scoring.score_runs([good, bad], dataset)
+    assert not (good.folder / "scores.json").exists()
+
+
+def test_rows_of_tasks_that_the_run_does_not_name_are_said(tmp_path, dataset):
+    outputs = {"hk_fs_mcq_hk": [answer(keys(1)[0])], "hk_fs_oeq": ["text"]}
+    run = lm_eval_runs.convert(write(tmp_path, outputs))
+    run.manifest["tasks"] = ["hk_fs_mcq_hk"]
+    scores = scoring.score(run, dataset)
+    assert any(
+        "1 rows belong to tasks that run.json does not name" in t for t in scores["warnings"]
+    )
+
+
+def test_a_run_without_an_answer(tmp_path, dataset):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": ["x"], "hk_fs_oeq": ["x"]}))
+    (run.folder / "predictions.jsonl").write_text("")
+    scores = scoring.score(runs.read_run(run.folder), dataset)
+    for figures in scores["tasks"].values():
+        assert figures["answered"] == 0
+    assert scores["tasks"]["hk_fs_mcq_hk"]["accuracy"]["reason"] == "no answer to count"
+    assert scores["tasks"]["hk_fs_oeq"]["metrics"]["cites"]["reason"] == "no answer to count"
