@@ -181,8 +181,6 @@ class Reader:
                 if char in _CLOSE:
                     stack.pop()
                     at += 1
-                elif char in "]］" and len(stack) > 1:
-                    stack.pop()  # its own brace was forgotten
                 else:
                     key = _KEY_AT.match(text, at)
                     if not key:

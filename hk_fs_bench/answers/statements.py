@@ -71,7 +71,7 @@ _JUDGED = re.compile(
     r"(?:(?:the|my|die|la|clearly|only|single|most|therefore|thus)\s){0,3}"
     r"(?:(?:correct|right|best|appropriate|suitable|proper|only)"
     r"(?:\s(?:answer|option|choice|one|response|selection))?|answer|richtig|correcta?|correcte)"
-    r"(?!\w)(?!\s(?:that|in|about|for|if|when|only|insofar|as\sfar|to|but|under|on|where))"
+    r"(?!\w)(?![,\s]{1,2}(?:that|in|about|for|if|when|only|insofar|as\sfar|to|but|under|on|where))"
     r"|(?:选项|選項|项|項)?[才がは]?[是為为]?(?:唯一)?(?:正确|正確|对的|對的|正解|最佳)(?![吗嗎?]))"
 )
 _JOINED = re.compile(r"(?:\b[A-Z]\W{0,3}(?:and|or|nor|[,/&和或])|neither|both|not)\W{0,3}\Z")
