@@ -1,27 +1,27 @@
 """Sending: each call to a hosted model is answered once, or known to have failed.
 
-One retry layer, by error class, with a deadline over all tries of a call; the SDK's own is off. A
-call is sent only if its provider's pace and the budget allow it.
+One retry layer, by error class, with a deadline over all tries of a call. A call is sent only if
+its provider's pace and the budget allow it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import random
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hk_fs_bench import __version__
 from hk_fs_bench.api_budget import Budget, Stopped
 from hk_fs_bench.api_errors import Failure, error_of_status, failure_of, failure_of_exception
 from hk_fs_bench.api_pace import Pace
 from hk_fs_bench.providers import Reply, read_reply
 
 if TYPE_CHECKING:
-    import openai
-
     from hk_fs_bench.api_models import Model, Price, Provider
 
 # Tries of one call that fail for another reason than a rate limit, which only the deadline ends.
@@ -91,19 +91,20 @@ class Session:
     async def __aenter__(self) -> Session:
         import openai
 
-        # Set in the environment for one vendor, these headers would go to every other one too.
-        omit: Any = openai.Omit()
-        self._client = openai.AsyncOpenAI(
-            api_key=self.account.key,
-            base_url=self.account.base_url,
-            max_retries=0,
-            default_headers={"OpenAI-Organization": omit, "OpenAI-Project": omit},
-            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
+        # The SDK's HTTP client, without its resource classes: these add headers of their own
+        # (some from variables that were set for another vendor), retries, and half a millisecond.
+        self._http = openai.DefaultAioHttpClient(
+            follow_redirects=False,
+            headers={
+                "Authorization": f"Bearer {self.account.key}",
+                "Content-Type": "application/json",
+                "User-Agent": f"hk-fs-bench/{__version__}",
+            },
         )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
+        await self._http.aclose()
 
     @property
     def sending(self) -> int:
@@ -226,28 +227,26 @@ class Session:
 
     async def _send(self, body: Mapping[str, Any], timeout: float) -> bytes:
         """The bytes of a reply of status 200, or the Failure that the request ended in."""
-        import httpx2  # the SDK's own transport, whose response has the bytes as they came
-        import openai
+        import httpx2  # what the SDK's client is made of
 
+        url = self.account.base_url.rstrip("/") + "/chat/completions"
         try:
-            # The SDK's time-out is for each read; this one is for the whole request.
+            # The client's time-out is for each read; this one is for the whole request.
             async with asyncio.timeout(timeout):
-                response = await self._client.post(
-                    "/chat/completions",
-                    cast_to=httpx2.Response,
-                    body=dict(body),
-                    options={"timeout": timeout},
+                response = await self._http.post(
+                    url, content=json.dumps(body).encode(), timeout=timeout
                 )
-        except openai.APIStatusError as error:
-            raise failure_of(
-                error.status_code,
-                error_of_status(_body_of(error)),
-                error.response.headers,
-                self.account.provider,
-            ) from None
-        except (openai.APIError, TimeoutError, OSError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError, OSError) as error:
             raise failure_of_exception(error) from None
-        return response.content
+        if response.is_success:
+            return response.content
+        try:
+            said = response.json()
+        except (ValueError, RecursionError):
+            said = response.text[:200]
+        raise failure_of(
+            response.status_code, error_of_status(said), response.headers, self.account.provider
+        )
 
     def _mend(self, body: dict[str, Any], failure: Failure, droppable: Collection[str]) -> bool:
         """Take the refused field out of this and all later requests; whether that could be done."""
@@ -287,11 +286,3 @@ class Session:
         if failure.wait is not None:
             return failure.wait + 0.1 * jitter
         return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures - 1, 10)) * jitter
-
-
-def _body_of(error: openai.APIStatusError) -> Any:
-    """The body of an error status as it came; the SDK's own has the `error` taken out."""
-    try:
-        return error.response.json()
-    except (ValueError, RecursionError):
-        return error.response.text[:200]
