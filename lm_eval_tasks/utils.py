@@ -103,6 +103,6 @@ def share_alike(pairs):
 def score_oeq(doc, results):
     parsed = json.loads(results[0])
     return {
-        "answer_in_json": float(parsed["status"] == "valid"),
+        "answer_in_json": float(parsed["method"].endswith("json")),
         "answer_words": float(len((parsed["answer"] or "").split())),
     }
