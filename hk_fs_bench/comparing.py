@@ -135,9 +135,9 @@ def _figure(one: ScoredRun, task: str, metric: str) -> dict[str, Any]:
 def _warnings(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
     """What makes a comparison unsafe."""
     found = [
-        f"{name}: {text}"
+        f"{name} is incomplete: its figures are over what it answered so far"
         for name, one in zip(names, runs, strict=True)
-        for text in one.scores["warnings"]
+        if not one.scores["complete"]
     ]
     for task in dict.fromkeys(task for one in runs for task in one.rows):
         signatures: dict[str, set[str]] = {}
@@ -152,4 +152,10 @@ def _warnings(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
             for key, values in signatures.items()
             if len(values) > 1 and key not in _FREE
         ]
+        answered = {frozenset(row["item_id"] for row in one.answered(task)) for one in runs}
+        if len(answered - {frozenset()}) > 1:
+            found.append(
+                f"{task}: the runs did not answer the same questions; each pair is compared on "
+                "those that both answered"
+            )
     return found

@@ -21,18 +21,17 @@ def analyse(runs: Sequence[ScoredRun], dataset: Dataset, task: str) -> dict[str,
     """One multiple-choice task's items over the runs that asked it.
 
     Returns:
-        items, hardest first, each with `difficulty` (the share of right answers), `item_total`
-        (correlation over runs with the score on the other items) or why there is none, `choices`
-        (the share of answers for each letter, and for none); and `review`: what to read again,
-        and why.
+        items, hardest first, each with `n` (runs), `difficulty` (the share of right answers),
+        `item_total` (correlation over runs with the score on the other items) or why there is
+        none, `choices` and `none` (the share of answers for each letter, and for none), each run
+        with the same weight; and `review`: what to read again, and why.
     """
     having = [one for one in runs if one.answered(task)]
     right = [by_question(one.answered(task), is_correct) for one in having]
-    rows = [row for one in having for row in one.answered(task)]
     best = _best(right)
     items = [
-        _item(cast(MCQItem, dataset.by_id[name]), rows, right, [having[i] for i in best], task)
-        for name in dict.fromkeys(row["item_id"] for row in rows)
+        _item(cast(MCQItem, dataset.by_id[name]), having, right, [having[i] for i in best], task)
+        for name in dict.fromkeys(name for own in right for name in own)
     ]
     items.sort(key=lambda item: (item["difficulty"], item["id"]))
     return {
@@ -56,20 +55,24 @@ def _best(right: Sequence[Mapping[str, float]]) -> list[int]:
 
 def _item(
     item: MCQItem,
-    rows: Sequence[Mapping[str, Any]],
+    runs: Sequence[ScoredRun],
     right: Sequence[Mapping[str, float]],
     best: Sequence[ScoredRun],
     task: str,
 ) -> dict[str, Any]:
-    own = [row for row in rows if row["item_id"] == item.id]
-    counts = Counter(row["value"] for row in own)
+    shares = [_choices(one.answered(task), item.id) for one in runs]
+    shares = [own for own in shares if own]
+    rates = {
+        letter: sum(own.get(letter, 0.0) for own in shares) / len(shares)
+        for letter in (*LETTERS, None)
+    }
     found: dict[str, Any] = {
         "id": item.id,
         "key": item.answer,
-        "n": len(own),
-        "difficulty": counts[item.answer] / len(own),
-        "choices": {letter: counts[letter] / len(own) for letter in LETTERS},
-        "none": counts[None] / len(own),
+        "n": len(shares),
+        "difficulty": rates[item.answer],
+        "choices": {letter: rates[letter] for letter in LETTERS},
+        "none": rates[None],
     }
     correlation, reason = _item_total(item.id, right)
     found |= {"item_total": correlation} | ({"reason": reason} if reason else {})
@@ -100,11 +103,15 @@ def _item_total(name: str, right: Sequence[Mapping[str, float]]) -> tuple[float 
     return sum((a - mx) * (b - my) for a, b in pairs) / math.sqrt(spread), None
 
 
+def _choices(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str | None, float]:
+    """What share of a run's answers to an item chose each letter, or none; empty without any."""
+    counts = Counter(row["value"] for row in rows if row["item_id"] == name)
+    return {letter: n / counts.total() for letter, n in counts.items()}
+
+
 def _favourite(one: ScoredRun, task: str, name: str) -> str | None:
     """The option that a run chose most often for an item; None for none, or for two alike."""
-    chosen = Counter(row["value"] for row in one.answered(task) if row["item_id"] == name)
-    if not chosen:
+    top = Counter(_choices(one.answered(task), name)).most_common(2)
+    if not top or (len(top) > 1 and top[0][1] == top[1][1]):
         return None
-    top = chosen.most_common(2)
-    tied = len(top) > 1 and top[0][1] == top[1][1]
-    return None if tied else top[0][0]
+    return top[0][0]

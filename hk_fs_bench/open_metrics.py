@@ -120,13 +120,13 @@ def score_open(
     for rows in (system.rows for system in systems):
         usable = [r for r in rows if not text.is_empty(items[r["item_id"]].reference_answer)]
         answers = [row["answer"] for row in usable]
-        lengths = [len(text.clean(answer).split()) for answer in answers]
+        lengths = [len(text.clean(a).split()) for a in answers if not text.is_empty(a)]
         counts = {
             "answers": len(rows),
             "empty_reference": len(rows) - len(usable),
             "empty": sum(map(text.is_empty, answers)),
             "cut": sum(map(text.is_cut, answers)),
-            "too_short_for_bleu4": sum(0 < n < _SHORTEST_FOR_BLEU4 for n in lengths),
+            "too_short_for_bleu4": sum(n < _SHORTEST_FOR_BLEU4 for n in lengths),
         }
         found.append(OpenScores(list(usable), counts=counts))
     pairs = [

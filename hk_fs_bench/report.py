@@ -176,8 +176,12 @@ def difference(figure: Mapping[str, Any]) -> str:
         low, high = figure["ci95"]
         text += f" (95% {100 * low:+.2f} to {100 * high:+.2f})"
     if figure.get("p") is not None:
-        text += f", p {figure['p']:.4f} ({figure['test']})"
+        text += f", p {p_value(figure['p'])} ({figure['test']})"
     return f"{text}, n {figure['n']}"
+
+
+def p_value(p: float | None) -> str:
+    return "–" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def _risks(figures: Mapping[str, Any]) -> list[str]:
@@ -250,7 +254,7 @@ def _edition(scores: Mapping[str, Any]) -> str:
 
 def _accuracy(figures: Mapping[str, Any]) -> str:
     if "accuracy" not in figures:
-        return "see OEQ metrics"
+        return "see below"
     every, valid = figures["accuracy"], figures["accuracy_on_valid"]
     text = percent(every["value"])
     readable = figures["readable"] == figures["answered"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from hk_fs_bench.report import difference, interval, percent
+from hk_fs_bench.report import difference, interval, p_value, percent
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,8 +52,7 @@ def _comparison(title: str, table: Mapping[str, Any], baseline: str | None) -> T
 def _against(pair: Mapping[str, Any] | None) -> list[str]:
     if pair is None:
         return ["baseline", ""]
-    p = pair["p_holm"]
-    return [difference(pair), "–" if p is None else f"{p:.4f}{' *' if pair['separated'] else ''}"]
+    return [difference(pair), p_value(pair["p_holm"]) + (" *" if pair["separated"] else "")]
 
 
 def comparison_notes(comparison: Mapping[str, Any]) -> list[str]:

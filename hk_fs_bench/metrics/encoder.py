@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -160,11 +161,14 @@ class Encoder:
     @contextlib.contextmanager
     def _loading(self) -> Iterator[None]:
         """What can go wrong with a model's files, as one line; the library's chatter held back."""
+        from huggingface_hub.utils import logging as hub
         from transformers.utils import logging as chatter
 
         level, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
+        hub_level = hub.get_verbosity()
         chatter.set_verbosity_error()
         chatter.disable_progress_bar()
+        hub.set_verbosity(logging.ERROR)
         try:
             yield
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
@@ -175,5 +179,6 @@ class Encoder:
             ) from None
         finally:
             chatter.set_verbosity(level)
+            hub.set_verbosity(hub_level)
             if bars:
                 chatter.enable_progress_bar()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 READABLE = ("valid", "repaired")
 RISKS = ("unsafe", "over_provision", "neutral")
 NOT_ANNOTATED = "not annotated"
+NO_RISK = f"{NOT_ANNOTATED}: no item says what its wrong options would do"
 # Options that were right in an earlier edition of the Code: the item format can't say which.
 NO_SUPERSEDED = "the items don't say which option is the superseded value"
 VERSION = 1
@@ -109,7 +110,7 @@ def non_conservative(rows: Sequence[Row], items: Mapping[str, MCQItem]) -> Estim
         annotated,
         lambda row: risk_of(row, items) == "unsafe",
         "non_conservative",
-        reason=f"{NOT_ANNOTATED}: no item says what its wrong options would do",
+        reason=NO_RISK if rows else "no answer to count",
     )
     counts = Counter(risk_of(row, items) for row in annotated)
     errors = {risk: counts[risk] for risk in RISKS}
@@ -128,7 +129,7 @@ def superseded(rows: Sequence[Row], options: Mapping[str, Collection[str]]) -> E
         known,
         lambda row: row["value"] in options[row["item_id"]],
         "superseded",
-        reason=NO_SUPERSEDED,
+        reason=NO_SUPERSEDED if rows else "no answer to count",
     )
 
 
