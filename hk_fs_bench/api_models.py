@@ -9,16 +9,15 @@ from __future__ import annotations
 import datetime
 import difflib
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic import field_validator as validator
 
+from hk_fs_bench import yaml_lines
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.schema import explain
 
@@ -228,28 +227,7 @@ def default_path() -> Path:
 def load(path: Path | None = None) -> Registry:
     """Read and check a models.yaml; UserError with file and line for every fault."""
     path = path or default_path()
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is no UTF-8 text; save it as UTF-8") from None
-    try:
-        loader = _Loader(text)
-        try:
-            root = loader.get_single_node()
-            if root is None:
-                raise UserError(f"{path} is empty")
-            lines = _lines(root, path)
-            raw = loader.construct_document(root)
-        finally:
-            loader.dispose()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f" line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{where}: no YAML ({error.problem or error.context})") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"{path}: no YAML ({error})") from None
+    raw, lines = yaml_lines.read(path)
     if isinstance(raw, dict):
         # Entries that begin with a dot only hold what others share through anchors.
         raw = {k: v for k, v in raw.items() if not str(k).startswith(".")}
@@ -257,59 +235,13 @@ def load(path: Path | None = None) -> Registry:
         registry = Registry.model_validate(raw)
     except ValidationError as error:
         place = error.errors(include_url=False)[0]["loc"]
-        raise UserError(f"{path} line {_line_of(lines, place)}: {explain(error)}") from None
+        line = yaml_lines.line_of(lines, place)
+        raise UserError(f"{path} line {line}: {explain(error)}") from None
     for name, model in registry.models.items():
         if model.provider not in registry.providers:
-            line = _line_of(lines, ("models", name, "provider"))
+            line = yaml_lines.line_of(lines, ("models", name, "provider"))
             raise UserError(
                 f"{path} line {line}: model {name} names the provider {model.provider}; "
                 f"there are {', '.join(registry.providers)}"
             )
     return registry
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2's booleans: `on` and `off` are words here, true and false are not."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for _word in ("true", "false"):
-    _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(rf"^{_word}$"), [_word[0]])
-
-Place = tuple[str | int, ...]
-
-
-def _lines(node: yaml.Node, path: Path, place: Place = ()) -> dict[Place, int]:
-    """The line of every value, by its path; a key that stands twice is an error."""
-    lines: dict[Place, int] = {place: node.start_mark.line + 1}
-    if isinstance(node, yaml.MappingNode):
-        own: dict[str, int] = {}
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if key.tag == "tag:yaml.org,2002:merge":
-                shared = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                for part in shared:
-                    inherited = _lines(part, path, place)
-                    lines = {**inherited, **lines}
-                continue
-            if key.value in own:
-                raise UserError(
-                    f"{path} line {line}: `{key.value}` stands in line {own[key.value]} already"
-                )
-            own[key.value] = line
-            lines |= _lines(value, path, (*place, key.value)) | {(*place, key.value): line}
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            lines |= _lines(value, path, (*place, index))
-    return lines
-
-
-def _line_of(lines: Mapping[Place, int], place: Sequence[str | int]) -> int:
-    """The line of a value, or of the nearest thing that holds it."""
-    for end in range(len(place), -1, -1):
-        if (line := lines.get(tuple(place[:end]))) is not None:
-            return line
-    return 1
