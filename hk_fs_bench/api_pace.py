@@ -4,7 +4,7 @@ Slow start, then additive rise; every refusal for overload cuts. A refusal while
 being served says that n is what the service bears, so the limit falls to n at once. A call that was
 sent at a limit already cut and is refused all the same says that it is not the number in flight but
 the rate: then the limit falls by a fifth, and after three such refusals all sending rests for as
-long as the service asked. A wait that the service asks of one call never stops the others longer
+long as the service asked, or ever longer where it asked for nothing. A wait that the service asks of one call never stops the others longer
 than `LONGEST_REST`.
 """
 
@@ -84,8 +84,8 @@ class Pace:
             self._last_cut = now
             target = self.limit * CUT if self._strikes > 1 else self.limit
             if self._strikes >= STRIKES or not others:
-                rest = 1.0 if wait is None else min(wait, LONGEST_REST_S)
-                self._rest_until = max(self._rest_until, now + rest)
+                rest = 2.0 ** min(self._strikes - 1, 10) if wait is None else wait
+                self._rest_until = max(self._rest_until, now + min(rest, LONGEST_REST_S))
         else:
             target = self.limit
         self.limit = max(1.0, min(target, float(others) if others else target * CUT))
