@@ -3,9 +3,9 @@
 Slow start, then additive rise; every refusal for overload cuts. A refusal while n other calls are
 being served says that n is what the service bears, so the limit falls to n at once. A call that was
 sent at a limit already cut and is refused all the same says that it is not the number in flight but
-the rate: then the limit falls by a fifth, and after three such refusals all sending rests for as
-long as the service asked, or ever longer where it asked for nothing. A wait that the service asks of one call never stops the others longer
-than `LONGEST_REST`.
+the rate: then the limit falls by a fifth, and after three such refusals all sending rests, for as
+long as the service asked, or ever longer where it asked for nothing. A wait that the service asks
+of one call never stops the others longer than `LONGEST_REST_S`.
 """
 
 from __future__ import annotations
