@@ -103,7 +103,8 @@ def _context(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
 def _cost(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
     """Accuracy and costs of each run's first multiple-choice task."""
     rows = []
-    for row in {row["run"]: row for row in reversed(_multiple(runs, names))}.values():
+    first = {row["run"]: row for row in reversed(_multiple(runs, names))}
+    for row in reversed(first.values()):
         figures = row["figures"]
         costs = {"tokens": figures["tokens"]["output"]}
         costs |= {name: figures[name] for name in ("seconds", "usd")}
@@ -148,7 +149,8 @@ def _by_task(alt: Any) -> Any:
 
 def _by_run(alt: Any) -> Any:
     legend = alt.Legend(orient="bottom", columns=3, labelLimit=400)
-    return alt.Color("run:N", title=None, scale=alt.Scale(scheme="tableau20"), legend=legend)
+    scale = alt.Scale(scheme="tableau20")
+    return alt.Color("run:N", title=None, sort=None, scale=scale, legend=legend)
 
 
 def _draw_accuracy(alt: Any, rows: Rows) -> Any:
@@ -198,7 +200,7 @@ def _draw_groups(alt: Any, rows: Rows) -> Any:
     def one(field: str) -> Any:
         own = [row for row in rows if row["field"] == field]
         y = alt.Y("group:N", title=field, axis=alt.Axis(labelLimit=200))
-        offset = alt.YOffset("run:N", scale=alt.Scale(paddingOuter=0.3))
+        offset = alt.YOffset("run:N", sort=None, scale=alt.Scale(paddingOuter=0.3))
         chart = _interval(alt, own, x, _by_run(alt), y=y, yOffset=offset)
         return chart.properties(width=400, height=alt.Step(8))
 
