@@ -45,7 +45,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--baseline", type=Path, metavar="RUN", help="compare the others with it")
     parser.add_argument("--items", action="store_true", help="the items through all these runs")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--json", action="store_true", help="print scores.json; of several runs, all of it"
+    )
     parser.add_argument("--model-id", help="org/name of a model that was a local folder")
     parser.add_argument("--tokenizer", help="folder or Hub id, for runs that name none")
     parser.add_argument("--dataset", help="folder or Hub id of the edition that was asked")
@@ -104,6 +106,9 @@ def main() -> None:
         out["items"] = [item_analysis.analyse(scored, dataset, task) for task in tasks]
     drawn = plots.draw(scored, args.plots) if args.plots else []
     if args.json:
+        if len(scored) == 1:
+            # One run: the content of its scores.json, as it always was.
+            out = {**out.pop("runs")[0], **out}
         print(json.dumps(out, ensure_ascii=False, indent=2, allow_nan=False))
         return
     show(Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True), out, runs, drawn)

@@ -188,7 +188,7 @@ def test_the_command(models, tmp_path):
         command += [str(models(server.url)), "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)["runs"][0]["tasks"]["hk_fs_oeq"]
+    figures = json.loads(done.stdout)["tasks"]["hk_fs_oeq"]
     assert figures["metrics"]["key_points"]["value"] == 3 / 4
     assert figures["metrics"]["complete"]["n"] == 4
     assert figures["texts"]["unjudged"] == 0
