@@ -34,6 +34,11 @@ def add(text: str, new: str) -> str:
     return f"{HEAD}\n{new}" + (f"\n{rest}" if rest else "")
 
 
+def versions(text: str) -> list[str]:
+    """The versions that have an entry, newest first."""
+    return re.findall(r"^## (\S+) \(", text, re.MULTILINE)
+
+
 def _hashes(version: Mapping[str, Any]) -> dict[str, str]:
     return {n: sha for entry in version["splits"].values() for n, sha in entry["ids"].items()}
 

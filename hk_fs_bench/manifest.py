@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,23 @@ from hk_fs_bench.runs import write_json, write_jsonl
 
 # Behind the version of an edition whose files were edited after its release.
 EDITED = "+edited"
+_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", re.ASCII)
+
+
+def check_form(version: str) -> None:
+    """UserError unless the version is three numbers."""
+    if not _VERSION.fullmatch(version):
+        raise UserError(f"{version} is no version; three numbers are expected, such as 1.0.0")
+
+
+def check_number(version: str, released: Mapping[str, Any]) -> None:
+    """UserError unless the version is three numbers, and above every released one."""
+    check_form(version)
+    if version in released:
+        raise UserError(f"{version} is released already and can't change; name the next version")
+    order = [tuple(map(int, name.split("."))) for name in (*released, version)]
+    if order != sorted(order):
+        raise UserError(f"{version} comes before {list(released)[-1]}, which is released")
 
 
 def stratified_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

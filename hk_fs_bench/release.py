@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,14 @@ from typing import Any
 from hk_fs_bench import card, changelog, errata, items, review
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.gates import GateReport
-from hk_fs_bench.manifest import make_manifest, stratified_order, write_edition, write_manifest
+from hk_fs_bench.manifest import (
+    check_form,
+    check_number,
+    make_manifest,
+    stratified_order,
+    write_edition,
+    write_manifest,
+)
 from hk_fs_bench.runs import write_json, write_text
 from hk_fs_bench.validating import baselines, findings_of, validate
 
@@ -23,7 +29,6 @@ __all__ = [
     "write_manifest",
 ]
 
-_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 CHANGELOG = "CHANGELOG.md"
 
 
@@ -39,12 +44,16 @@ def release(
         The manifest, and the gates' report.
 
     Raises:
-        UserError: a gate fails; a review sends an item back; an earlier version can't be rebuilt;
-            a version number that isn't the next. Nothing is written then.
+        UserError: a gate fails; a review sends an item back; an item of our own edition has fewer
+            than two accepts; an earlier version can't be rebuilt; a version number that isn't the
+            next; the changelog names a release that the manifest lacks. Nothing is written then.
     """
     old = items.read_manifest(folder) or {}
     released = old.get("versions") or {}
-    _check_number(version, released)
+    path = folder / CHANGELOG
+    text = path.read_text("utf-8") if path.is_file() else ""
+    check_number(version, released)
+    _check_history(released, text)
     report = validate(folder, old.get("profile", "strict"), probe=probe)
     # make_manifest reads the files as they are; a stale manifest is what this command mends.
     failures = [f for f in findings_of(report) if "isn't the file of manifest.json" not in f]
@@ -59,9 +68,9 @@ def release(
     log = review.read_reviews(folder / review.FILE)
     sent_back = [d for d in review.decide(dataset, log) if d.outcome in ("revise", "discard")]
     _refuse("reviews send items back", [f"{d.item}: {'; '.join(d.why)}" for d in sent_back])
+    if manifest["profile"] == "strict":
+        _refuse("items lack two accepts of their present text", list(_unaccepted(dataset, log)))
 
-    path = folder / CHANGELOG
-    text = path.read_text("utf-8") if path.is_file() else ""
     history = changelog.add(text, changelog.entry(manifest, corrections))
     if not (folder / errata.FILE).is_file():
         write_text(folder / errata.FILE, "")
@@ -74,6 +83,8 @@ def release(
 
 def refresh(folder: Path, templates: Path, version: str | None = None) -> dict[str, Any]:
     """Make the manifest and the card anew after the data files were edited; releases nothing."""
+    if version is not None:
+        check_form(version)
     manifest = make_manifest(folder, version)
     card.write(folder, manifest, templates)
     write_json(folder / "manifest.json", manifest)
@@ -91,16 +102,6 @@ def _refuse(why: str, lines: list[str]) -> None:
         raise UserError(f"not released: {why} ({len(lines)}); mend them first", lines)
 
 
-def _check_number(version: str, released: Mapping[str, Any]) -> None:
-    if not _VERSION.fullmatch(version):
-        raise UserError(f"{version} is no version; three numbers are expected, such as 1.0.0")
-    if version in released:
-        raise UserError(f"{version} is released already; name the next version")
-    order = [tuple(map(int, name.split("."))) for name in (*released, version)]
-    if order != sorted(order):
-        raise UserError(f"{version} comes before {list(released)[-1]}, which is released")
-
-
 def _versions(dataset: items.Dataset, known: set[str]) -> Iterator[str]:
     """Items whose `since` or `revised` names a version that never was."""
     for split in dataset.splits.values():
@@ -109,6 +110,22 @@ def _versions(dataset: items.Dataset, known: set[str]) -> Iterator[str]:
                 value = getattr(item, field)
                 if value is not None and value not in known:
                     yield f"{item.id}: {field} is {value}, which was never released"
+
+
+def _unaccepted(dataset: items.Dataset, log: list[review.Review]) -> Iterator[str]:
+    for name, found in review.current(dataset, log).items():
+        accepts = sum(one.verdict == "accept" for one in found)
+        if accepts < 2:
+            yield f"{name}: {accepts} of 2"
+
+
+def _check_history(released: Mapping[str, Any], text: str) -> None:
+    """The changelog outlives a lost manifest; a release without its versions could be undone."""
+    if lost := [name for name in changelog.versions(text) if name not in released]:
+        raise UserError(
+            f"{CHANGELOG} names {', '.join(lost)} as released, manifest.json doesn't; "
+            "restore manifest.json first"
+        )
 
 
 def _pending(corrections: list[dict[str, Any]], known: set[str]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from tests.fault_server import FaultServer, ok
 from tests.test_drafting import GOOD, TEXTS
 from tests.test_importing import COLUMNS, HEAD, ROW, as_csv
 from tests.test_importing import row as table_row
+from tests.test_release import accept
 from tests.test_review import answer_all, fill, judged_sound, row, write
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "dataset.py"
@@ -136,6 +137,8 @@ def test_a_round_of_review(dataset_py, folder, tmp_path):
 
 
 def test_release_correct_release(dataset_py, folder):
+    assert dataset_py("release", folder, "--version", "1.0.0")[0] == 2
+    accept(folder)
     assert dataset_py("release", folder, "--version", "1.0.0")[1].startswith("released: 1.0.0")
     name = items.load(folder).items("mcq")[0].id
     correct = ["errata", name, "--folder", folder, "--version", "1.0.1", "--reason", "amended"]
@@ -146,6 +149,7 @@ def test_release_correct_release(dataset_py, folder):
     assert dataset_py(*correct, "--set", f"edition_sensitive={json.dumps(flag)}")[0] == 0
     assert items.load(folder).by_id[name].edition_sensitive is flag
     assert items.load(folder).version == "1.0.0+edited"
+    accept(folder)
     assert dataset_py("release", folder, "--version", "1.0.1")[0] == 0
     assert items.load(folder, version="1.0.0").by_id[name].edition_sensitive is not flag
     assert dataset_py("release", folder, "--version", "1.0.1")[0] == 2

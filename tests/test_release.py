@@ -19,7 +19,29 @@ def folder(releasable):
     return releasable
 
 
-def cut(folder, version, day=DAY):
+def accept(folder):
+    """Two accepts of every item as it stands."""
+    rows = [
+        {
+            "item": item.id,
+            "item_sha256": items.item_sha256(item),
+            "role": role,
+            "kind": "automated",
+            "model_family": "m",
+            "form": role,
+            "verdict": "accept",
+            "date": DAY,
+        }
+        for split in items.load(folder).splits.values()
+        for item in split
+        for role in ("architect", "fire_engineer")
+    ]
+    review.append(folder, [("row", row) for row in rows])
+
+
+def cut(folder, version, day=DAY, accepted=True):
+    if accepted:
+        accept(folder)
     made, _ = release.release(folder, version, day, TEMPLATES, probe=False)
     return made
 
@@ -30,6 +52,10 @@ def state(folder):
 
 def first(folder, split="mcq/test"):
     return next(iter(items.read_manifest(folder)["splits"][split]["ids"]))
+
+
+def flag(folder):
+    return items.load(folder).by_id[first(folder)].edition_sensitive
 
 
 def edit(folder, change, split="mcq/test"):
@@ -109,6 +135,20 @@ REFUSALS = {
         "errata are of another version",
         "changed for 1.0.2, which is neither released nor this",
     ),
+    "an item whose text nobody accepted": (
+        lambda f: correct.correct(
+            f, first(f), {"edition_sensitive": not flag(f)}, "1.0.1", "amended", DAY
+        ),
+        "1.0.1",
+        r"lack two accepts of their present text \(1\)",
+        "0 of 2",
+    ),
+    "a manifest that was deleted": (
+        lambda f: (f / "manifest.json").unlink(),
+        "1.0.0",
+        r"CHANGELOG\.md names 1\.0\.0 as released, manifest\.json doesn't",
+        None,
+    ),
     "the same version again": (lambda f: None, "1.0.0", r"1\.0\.0 is released already", None),
     "an older version": (lambda f: None, "0.9.9", r"comes before 1\.0\.0", None),
     "no version": (lambda f: None, "1.0", r"1\.0 is no version", None),
@@ -121,7 +161,7 @@ def test_refusals_write_nothing(folder, spoil, version, message, detail):
     spoil(folder)
     before = state(folder)
     with pytest.raises(UserError, match=message) as caught:
-        cut(folder, version)
+        cut(folder, version, accepted=False)
     if detail:
         assert any(detail in line for line in caught.value.details)
     assert state(folder) == before
@@ -152,6 +192,13 @@ def test_reviews_that_send_an_item_back_refuse_the_release(folder):
         "In the 1 items that registered professionals reviewed they found\n0 wrong keys" in readme
     )
     assert "so at most 95.0% of keys" in readme
+
+
+def test_a_version_is_three_numbers(folder):
+    before = state(folder)
+    with pytest.raises(UserError, match="1.0 is no version; three numbers are expected"):
+        release.refresh(folder, TEMPLATES, "1.0")
+    assert state(folder) == before
 
 
 def test_front_matter_is_what_the_hub_reads(folder):
@@ -207,7 +254,7 @@ def test_somebody_elses_edition_is_released_by_its_own_profile(tmp_path):
     _, head, _ = readme.read_text("utf-8").split("---\n", 2)
     readme.write_text(f"---\nlicense: mit\n{head}---\n# Ours\n", "utf-8")
     manifest.write_edition(tmp_path, {"mcq/test": [row, row | {"id": "q2", "question": "Why?"}]})
-    cut(tmp_path, "1.0.0")
+    cut(tmp_path, "1.0.0", accepted=False)
     _, head, body = readme.read_text("utf-8").split("---\n", 2)
     assert body == "# Ours\n"
     block = yaml.safe_load(head)
