@@ -28,6 +28,7 @@ Role = Literal["architect", "fire_engineer"]
 Kind = Literal["expert", "automated"]
 Verdict = Literal["accept", "revise", "reject"]
 Judged = Literal["question", "key", "explanation", "references", "distractor"]
+NAMES_SOMEBODY = "an e-mail address stands in it; reviews name no person"
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
 
 
@@ -64,9 +65,14 @@ class Review(BaseModel):
         if self.verdict != "accept" and not (self.reason or "").strip():
             raise ValueError(f"verdict {self.verdict} without a reason")
         texts = (self.blind_answer, self.argument, self.reason, self.form, self.model_family)
-        if any(_EMAIL.search(text or "") for text in texts):
-            raise ValueError("an e-mail address stands in it; reviews name no person")
+        if any(map(names_somebody, texts)):
+            raise ValueError(NAMES_SOMEBODY)
         return self
+
+
+def names_somebody(text: str | None) -> bool:
+    """Whether an e-mail address stands in a text."""
+    return bool(_EMAIL.search(text or ""))
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import LETTERS
-from hk_fs_bench.review import settings
+from hk_fs_bench.review import NAMES_SOMEBODY, names_somebody, settings
 from hk_fs_bench.tables import Fault, Row, Table, read_table, sheet_names, text_of
 from hk_fs_bench.workbooks import Column, write_workbook
 
@@ -178,7 +179,7 @@ def _rows(path: Path, entry: Entry, faults: list[str]) -> Iterator[tuple[Table, 
     for title in sheet_names(path):
         if title not in (MCQ, OEQ):
             continue
-        table = read_table(path, title)
+        table = replace(read_table(path, title), sheet=title)
         for row in table.rows:
             name = row.cells.get("Item")
             name = "" if isinstance(name, Fault) else text_of(name) or ""
@@ -201,7 +202,12 @@ def _filled(table: Table, row: Row, column: str, faults: list[str]) -> str | Non
     if isinstance(value, Fault):
         faults.append(f"{table.where(row, column)}: {value.what}")
         return None
-    return text_of(value)
+    text = text_of(value)
+    # Here, because an answer can't be mended once the keys are out.
+    if names_somebody(text):
+        faults.append(f"{table.where(row, column)}: {NAMES_SOMEBODY}")
+        return None
+    return text
 
 
 def _choice(

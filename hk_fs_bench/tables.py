@@ -46,10 +46,12 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Row]
     notes: list[str] = field(default_factory=list)
+    sheet: str | None = None
 
     def where(self, row: Row, column: str | None = None) -> str:
         """The place, for a message: "set.csv row 7, column Answer"."""
-        place = f"{self.name} row {row.number}"
+        sheet = f", sheet {self.sheet}," if self.sheet else ""
+        place = f"{self.name}{sheet} row {row.number}"
         return f"{place}, column {column}" if column else place
 
 

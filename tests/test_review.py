@@ -185,6 +185,23 @@ def test_every_fault_of_a_blind_sheet_is_named(folder, round_):
     assert f"architect-1.blind.xlsx: rows of {names[2]} are missing" in listed
 
 
+def test_an_address_in_a_blind_answer_is_found_before_the_keys(folder, round_):
+    """Once the keys are out the answer is kept, and the round could never be brought in."""
+    answer_all(folder, round_)
+    form, name = next(
+        (form, n) for form, entry in plan(round_).items() for n in entry["items"] if "oeq" in n
+    )
+    path = round_ / f"{form}.blind.xlsx"
+    fill(path, {(name, review_sheets.ANSWER): "Ask me at a.chan@example.org"})
+    with pytest.raises(UserError, match="1 faults") as caught:
+        review_rounds.hand_out_keys(folder, round_)
+    place = rf"{form}\.blind\.xlsx, sheet Open-ended, row \d+, column Your answer"
+    assert re.search(rf"{place}: an e-mail address stands in it", caught.value.details[0])
+    assert plan(round_)[form]["blind"] is None
+    fill(path, {(name, review_sheets.ANSWER): "All the points."})
+    assert form in review_rounds.hand_out_keys(folder, round_)
+
+
 def judged(name):
     return JUDGED[name]
 
@@ -211,7 +228,7 @@ def test_faults_of_a_keys_sheet(folder, round_, cells, fault):
     fill(round_ / f"{form}.keys.xlsx", {(name, column): v for column, v in cells.items()})
     with pytest.raises(UserError, match="1 faults") as caught:
         review_rounds.bring_in(folder, round_, DAY)
-    assert re.search(rf"{form}\.keys\.xlsx row \d+", caught.value.details[0])
+    assert re.search(rf"{form}\.keys\.xlsx, sheet .*, row \d+", caught.value.details[0])
     assert fault in caught.value.details[0]
     assert not (folder / review.FILE).exists()
 
@@ -224,7 +241,7 @@ def test_unfinished_sheets_wait(folder, round_):
     fill(round_ / "architect-1.keys.xlsx", {(name, review_sheets.VERDICT): None})
     done = review_rounds.bring_in(folder, round_, DAY)
     assert done.new == len(plan(round_)["architect-1"]["items"]) - 1
-    assert any(place.startswith("architect-1.keys.xlsx row") for place in done.waiting)
+    assert any(place.startswith("architect-1.keys.xlsx, sheet") for place in done.waiting)
 
 
 def test_a_text_that_begins_like_a_formula_stays_a_text(folder, tmp_path):
