@@ -12,8 +12,11 @@ from typing import Any
 
 from hk_fs_bench import errata, items
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.manifest import write_edition, write_manifest
+from hk_fs_bench.manifest import check_number, write_edition, write_manifest
 from hk_fs_bench.runs import write_jsonl
+
+# An item's identity, when it came, and the mark by which a corpus is searched for it.
+_FIXED = ("id", "canary", "since")
 
 
 def field_values(pairs: Sequence[str]) -> dict[str, Any]:
@@ -39,6 +42,9 @@ def correct(
         UserError: no such item, a value that the format refuses, nothing that changes.
     """
 
+    if fixed := [name for name in _FIXED if name in values]:
+        raise UserError(f"{', '.join(fixed)} of an item can't be changed; nothing was changed")
+
     def edit(row: dict[str, Any]) -> dict[str, Any]:
         return {**row, **values, "revised": version}
 
@@ -56,7 +62,7 @@ def record_differences(
     folder: Path, previous: items.Dataset, version: str, reason: str, date: str
 ) -> list[dict[str, Any]]:
     """Record edits that were made in place, against a copy of the edition before them."""
-    _check_version(folder, version)
+    _check(folder, version, reason)
     now = {i.id: i.model_dump() for split in items.load(folder).splits.values() for i in split}
     rows: list[dict[str, Any]] = []
     for split in previous.splits.values():
@@ -70,7 +76,7 @@ def record_differences(
 def _apply(
     folder: Path, edits: Mapping[str, Any], version: str, reason: str, date: str
 ) -> list[dict[str, Any]]:
-    _check_version(folder, version)
+    _check(folder, version, reason)
     splits = {}
     for split in items.load(folder).splits:
         path = folder / "data" / f"{split}.jsonl"
@@ -95,10 +101,15 @@ def _apply(
     return rows
 
 
-def _check_version(folder: Path, version: str) -> None:
-    manifest = items.read_manifest(folder) or {}
-    if version in (manifest.get("versions") or {}):
-        raise UserError(f"{version} is released and can't change; name the next version")
+def _check(folder: Path, version: str, reason: str) -> None:
+    if not reason.strip():
+        raise UserError("no reason is given; say why the item changes")
+    released = (items.read_manifest(folder) or {}).get("versions") or {}
+    check_number(version, released)
+    pending = {row["version"] for row in items.read_errata(folder)} - {*released, version}
+    if pending:
+        first = min(pending)
+        raise UserError(f"{first} has errata and isn't released yet; add to it, or release it")
 
 
 def _check_item(split: str, row: Mapping[str, Any]) -> None:

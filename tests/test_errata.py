@@ -89,6 +89,10 @@ def test_differences_to_an_older_copy_are_recorded(released, tmp_path):
 @pytest.mark.parametrize(
     ("values", "version", "message"),
     [
+        ({"id": "mcq-9999"}, "1.1.0", "id of an item can't be changed"),
+        ({"canary": "x", "since": "1.1.0"}, "1.1.0", "canary, since of an item can't be changed"),
+        ({"question": "Why?"}, "1.1", "1.1 is no version"),
+        ({"question": "Why?"}, "0.9.0", r"0\.9\.0 comes before 1\.0\.0"),
         ({"answer": "E"}, "1.1.0", r"field `answer`.*; nothing was changed"),
         ({"part": "C", "colour": "red"}, "1.1.0", "colour"),
         ({}, "1.1.0", "nothing to correct"),
@@ -100,6 +104,26 @@ def test_a_refused_correction_changes_nothing(released, values, version, message
     with pytest.raises(UserError, match=message):
         correct.correct(released, ids(released)[0], values, version, "because", DAY)
     assert {p: p.read_bytes() for p in released.rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize("reason", ["", " "])
+def test_no_change_without_a_reason(released, reason):
+    before = {p: p.read_bytes() for p in released.rglob("*") if p.is_file()}
+    name = ids(released)[0]
+    with pytest.raises(UserError, match="no reason is given"):
+        correct.withdraw(released, [name], "1.1.0", reason, DAY)
+    with pytest.raises(UserError, match="no reason is given"):
+        correct.record_differences(released, items.load(released), "1.1.0", reason, DAY)
+    assert {p: p.read_bytes() for p in released.rglob("*") if p.is_file()} == before
+
+
+def test_one_pending_version_at_a_time(released):
+    first, second = ids(released)[:2]
+    correct.withdraw(released, [first], "1.0.1", "two keys", DAY)
+    with pytest.raises(UserError, match=r"1\.0\.1 has errata and isn't released yet"):
+        correct.withdraw(released, [second], "1.0.2", "two keys", DAY)
+    correct.withdraw(released, [second], "1.0.1", "two keys", DAY)
+    assert {row["item"] for row in items.read_errata(released)} == {first, second}
 
 
 def test_unknown_item_and_unknown_version(released):
