@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -14,7 +15,7 @@ from hk_fs_bench.open_metrics import OpenScores, System, Wanted, score_open
 from hk_fs_bench.runs import Run, write_json, write_jsonl
 from hk_fs_bench.schema import MCQItem, OEQItem
 from hk_fs_bench.scored_rows import rows_of
-from hk_fs_bench.task_figures import figures_of
+from hk_fs_bench.task_figures import figures_of, max_tokens
 
 SCORES_FORMAT = 2
 CONTEXT_TASKS = ("hk_fs_mcq_hk", "hk_fs_mcq_nohk")
@@ -100,6 +101,10 @@ def _read(run: Run, dataset: Dataset) -> ScoredRun:
 def _check_manifest(run: Run) -> None:
     """UserError unless run.json says whom it asked, and how, in the form that is read here."""
     path, held = run.folder / "run.json", run.manifest
+    try:
+        json.dumps(held, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{path} holds half a character (a lone surrogate)") from None
     if not isinstance(held["tasks"], list) or not all(isinstance(t, str) for t in held["tasks"]):
         raise UserError(f"{path} has tasks that are no list of names; run the evaluation again")
     for part, names in _MANIFEST.items():
@@ -183,6 +188,17 @@ def warnings(run: Run, tasks: Mapping[str, Any]) -> list[str]:
             "this model has a chat template and ran without it, so it was asked wrongly; run it "
             "again with --apply_chat_template"
         )
+    if protocol["regime"] == "custom":
+        label = protocol.get("regime_label")
+        found.append(
+            "regime custom: the settings that were sent are neither greedy nor the paper's for "
+            f"this model{f', though labelled {label}' if label else ''}"
+        )
+    for task in map(prompts.load_task, tasks):
+        if (limit := max_tokens(run, task)) != task.max_gen_toks:
+            found.append(
+                f"{task.name}: the limit was {limit} tokens, not the task's {task.max_gen_toks}"
+            )
     if contaminated := sum(figures["contaminated"] for figures in tasks.values()):
         found.append(
             f"CONTAMINATED: {contaminated} answers were given after a look at this benchmark's "

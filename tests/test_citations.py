@@ -78,6 +78,18 @@ def test_what_counts_as_the_items_own(answer, own, hit):
     assert grounding([answer], [[own]], ids)["citations_hit"].rows == [float(hit)]
 
 
+def test_no_citation_is_a_reason_of_its_own():
+    found = grounding(["No."], [["B6.1"]])
+    assert found["citations_exist"].estimate(["q"]).reason == "no citation to count"
+    assert found["cites"].estimate(["q"]).value == 0
+
+
+def test_a_share_of_questions_has_wilsons_interval():
+    found = grounding(["By B6.1.", "No.", "No."], [["B6.1"]] * 3)["cites"].estimate("abc")
+    assert found.interval == "wilson"
+    assert found.ci95 == pytest.approx((0.0615, 0.7923), abs=1e-4)
+
+
 def test_all_alike_is_no_certainty():
     """15 of 15 answers that cite: Wilson's interval, where a bootstrap has none."""
     found = grounding(["By B6.1."] * 15, [["B6.1"]] * 15)["cites"].estimate(range(15))

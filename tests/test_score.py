@@ -315,6 +315,7 @@ def spoil(part: str, name: str | None = None, value: object = None):
     [
         (spoil("model"), "lacks model.id"),
         (spoil("model", value=[1]), "lacks model.id"),
+        (spoil("model", "id", "org/\ud800"), "holds half a character"),
         (spoil("protocol"), "lacks protocol.dataset_sha256"),
         (spoil("protocol", "regime"), "lacks protocol.regime"),
         (spoil("protocol", "task_versions", {}), "lacks protocol.task_versions of hk_fs_mcq_hk"),
@@ -384,4 +385,6 @@ def test_a_run_without_an_answer(tmp_path, dataset):
     for figures in scores["tasks"].values():
         assert figures["answered"] == 0
     assert scores["tasks"]["hk_fs_mcq_hk"]["accuracy"]["reason"] == "no answer to count"
-    assert scores["tasks"]["hk_fs_oeq"]["metrics"]["cites"]["reason"] == "no answer to count"
+    metrics = scores["tasks"]["hk_fs_oeq"]["metrics"]
+    assert metrics["cites"]["reason"] == "no answer to count"
+    assert metrics["citations_exist"]["reason"] == "no citation to count"

@@ -136,7 +136,14 @@ def grounding(
             table[2, i] = hits, len(citations)
     signed = {"code": "2024", "text": "answer+reason", "v": VERSION}
     return {
-        name: Scored(signature(name, **signed), _ratios(sums.tolist()), sums, mean_of_sums, True)
+        name: Scored(
+            signature(name, **signed),
+            _ratios(sums.tolist()),
+            sums,
+            mean_of_sums,
+            is_share=True,
+            nothing="no answer to count" if name == "cites" else "no citation to count",
+        )
         for name, sums in zip(names, table, strict=True)
     }
 

@@ -25,7 +25,7 @@ class Scored:
 
     `rows` has the value of each answer alone, None where it has none. `sums` and `statistic` are
     what the figure over all of them is made of, as in `stats.Pooled`. `is_share`: it is a share of
-    things that are or are not so, not a score.
+    things that are or are not so, not a score. `nothing`: why there may be no figure.
     """
 
     signature: str
@@ -33,15 +33,22 @@ class Scored:
     sums: Floats
     statistic: Callable[[Floats], Floats]
     is_share: bool = False
+    nothing: str = "no answer to count"
 
     def pooled(self, clusters: Sequence[Hashable]) -> Pooled:
         return Pooled(self.sums, clusters, self.statistic)
 
     def estimate(self, clusters: Sequence[Hashable]) -> Estimate:
-        """The figure over all answers; `clusters` are the ids of their questions."""
+        """The figure over all answers; `clusters` are the ids of their questions.
+
+        The interval is a bootstrap over questions. A share of questions, one answer each, has
+        Wilson's, and so has a share without any variation, which resampling takes for certainty.
+        """
         found = self.pooled(clusters).estimate()
-        if self.is_share and found.value is not None and found.ci95 is None:
-            # 15 of 15 is no certainty, and resampling can't see that.
+        if found.value is None:
+            return found.with_(reason=self.nothing, signature=self.signature)
+        one_each = len(self.rows) == found.n and {*self.rows} <= {0.0, 1.0}
+        if self.is_share and (one_each or found.ci95 is None):
             found = found.with_(ci95=wilson(found.value * found.n, found.n), interval="wilson")
         return found.with_(signature=self.signature)
 
