@@ -149,6 +149,12 @@ OEQ = [
     ("<think>hm {\"answer\": \"no\"}</think>Doors open.", "Doors open.", None, "repaired"),
     ("<think>hm</think>{\"answer\": \"Two.\"}", "Two.", None, "valid"),
     ('{"answer": "See <think> in the log."}', "See <think> in the log.", None, "valid"),
+    ("Answer: two exits\nReason: B5", "two exits", "B5", "repaired"),
+    ("**Answer:** two exits\n\n**Reason:** B5", "two exits", "B5", "repaired"),
+    ("答案：兩個\n理由：B5", "兩個", "B5", "repaired"),
+    ("Answer: two exits", "two exits", None, "repaired"),
+    ("The answer: two.\nThe reason: B5", "The answer: two.\nThe reason: B5", None, "repaired"),
+    ('{"answer": "None."}', "None.", None, "valid"),
     ("Room {A, C} opens.", "Room {A, C} opens.", None, "repaired"),
     (LONG + "I cannot confirm the date.", LONG + "I cannot confirm the date.", None, "repaired"),
     ("I cannot see the plan. " + LONG, "I cannot see the plan. " + LONG.strip(), None, "repaired"),
@@ -168,6 +174,14 @@ OEQ = [
     ('{"reason": "Crowds."}', None, None, "invalid"),
     ("I'm sorry, but I can't help with that.", None, None, "refused"),
     ('{"answer": "I cannot provide advice.", "reason": "policy"}', None, "policy", "refused"),
+    ("{}", None, None, "empty"),
+    ("[]", None, None, "empty"),
+    ("...", None, None, "invalid"),
+    ('{"answer": "N/A"}', None, None, "empty"),
+    ('{"answer": "n/a.", "reason": "x"}', None, "x", "empty"),
+    ('{"answer": "-"}', None, None, "empty"),
+    ("...", None, None, "invalid"),
+    ("Answer:\nReason: B5", None, "B5", "empty"),
     ("", None, None, "empty"),
     (None, None, None, "empty"),
     ("<think>Doors", None, None, "truncated"),
@@ -204,6 +218,23 @@ def test_oeq(text, answer, reason, status):
 def test_oeq_by_its_ending(text, finish_reason, answer, status):
     parsed = parse_oeq(text, finish_reason=finish_reason)
     assert (parsed.answer, parsed.status) == (answer, status)
+
+
+@pytest.mark.parametrize("text", [b"B", 5, 1.5, ["B"], {"answer": "B"}, True])
+def test_what_is_no_text_is_an_empty_one(text):
+    assert parse_mcq(text, CHOICES).status == "empty"
+    assert parse_oeq(text).status == "empty"
+
+
+@pytest.mark.parametrize("choices", [None, 5])
+def test_without_options_there_is_no_answer(choices):
+    assert parse_mcq('{"answer": "B"}', choices).value is None
+
+
+@pytest.mark.parametrize("reason", [5, b"stop", ["length"]])
+def test_a_finish_reason_that_is_no_text_says_nothing(reason):
+    assert parse_mcq('{"answer": "B"}', CHOICES, finish_reason=reason).value == "B"
+    assert parse_oeq("Two.", finish_reason=reason).answer == "Two."
 
 
 def test_oeq_reasoning_opened_by_the_prompt():

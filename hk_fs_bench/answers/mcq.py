@@ -53,7 +53,7 @@ def parse_mcq(
     ending, options = Ending.of(finish_reason), Options.of(choices)
     if ending.overrules:
         return ParsedAnswer(None, "finish_reason", str(ending.status))
-    seen = read_output(text or "", reasoning_open, ending)
+    seen = read_output(text, reasoning_open, ending)
     said, tail = _said(seen, options, ending)
     commitments, tail = _weighed(said, tail, options)
     if commitments:

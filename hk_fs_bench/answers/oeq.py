@@ -31,6 +31,14 @@ _REFUSAL = re.compile(rf"\W{{0,8}}(?:\w+\W+){{0,3}}?{any_of(words('refusals', 'o
 _LONGEST_REFUSAL = 300
 _FENCE_LINE = re.compile(rf"{FENCE}[ \t]*\n")
 _CHAT_TOKEN = re.compile(CHAT_TOKEN)
+_COLON = r"[*_ ]{0,4}[:：][*_ ]{0,4}"
+_ANSWER_LABEL = re.compile(
+    rf"[\W_]{{0,6}}(?:final\s)?{any_of(words('keys', 'strong'))}{_COLON}", re.I
+)
+_REASON_LABEL = re.compile(
+    rf"\n[^\w\n]{{0,6}}_{{0,2}}{any_of(words('keys', 'reason'))}{_COLON}", re.I
+)
+_NO_ANSWERS = frozenset(words("no_answers"))
 
 
 def parse_oeq(
@@ -46,7 +54,7 @@ def parse_oeq(
     ending = Ending.of(finish_reason)
     if ending.overrules:
         return ParsedOpenAnswer(None, None, "finish_reason", str(ending.status))
-    seen = read_output(text or "", reasoning_open, ending)
+    seen = read_output(text, reasoning_open, ending)
     commitments = _commitments(seen, ending)
     if commitments:
         settled = settle(commitments)
@@ -62,7 +70,20 @@ def parse_oeq(
             return ParsedOpenAnswer(None, None, "none", status)
         step = "reasoning" if seen.had_reasoning else "empty"
         return ParsedOpenAnswer(None, None, step, "truncated" if ending.cut else "empty")
-    return _judged(_whole_text(seen), None, "whole_text", "truncated" if ending.cut else "repaired")
+    answer, reason = _labelled(_whole_text(seen))
+    cut = ending.cut and reason is None  # a reason that has begun says that the answer was over
+    return _judged(answer, reason, "whole_text", "truncated" if cut else "repaired")
+
+
+def _labelled(text: str) -> tuple[str, str | None]:
+    """Answer and reason of a text that names them ("Answer: ...", "Reason: ..." below)."""
+    label = _ANSWER_LABEL.match(text)
+    if not label:
+        return text, None
+    below = _REASON_LABEL.search(text, label.end())
+    if not below:
+        return text[label.end() :], None
+    return text[label.end() : below.start()], text[below.end() :].strip() or None
 
 
 def _whole_text(seen: Visible) -> str:
@@ -126,7 +147,14 @@ def _judged(answer: str, reason: str | None, step: str, status: str) -> ParsedOp
         text, status = "", "invalid"
     elif len(text) <= _LONGEST_REFUSAL and _REFUSAL.match(text):
         text, status = "", "refused"
+    elif status != "truncated" and _says_nothing(text):
+        text, status = "", "empty"
     return ParsedOpenAnswer(text or None, reason and well_formed(reason), step, status)
+
+
+def _says_nothing(text: str) -> bool:
+    bare = text[:40].strip(" .!<>[](){}\"'").casefold()
+    return not any(map(str.isalnum, text)) or (len(text) <= 40 and bare in _NO_ANSWERS)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from hk_fs_bench.answers.folding import fold, fold_plain
 from hk_fs_bench.answers.words import any_of, words
@@ -36,7 +37,8 @@ class Options:
 
     @classmethod
     def of(cls, choices: Sequence[str]) -> Options:
-        return cls(tuple(str(choice) for choice in choices[:26]))
+        given = choices if isinstance(choices, Iterable) else ()
+        return cls(tuple(str(choice) for choice in islice(given, 26)))
 
     @cached_property
     def folded(self) -> dict[str, str]:

@@ -81,7 +81,7 @@ class Ending:
 
     @classmethod
     def of(cls, finish_reason: str | None) -> Ending:
-        reason = (finish_reason or "").lower()
+        reason = finish_reason.lower() if isinstance(finish_reason, str) else ""
         return cls(_STATUS_OF_CAUSE.get(reason), reason in _FINISHED)
 
     @property

@@ -70,14 +70,16 @@ class Visible:
         return "json" if record.strict else "repaired_json"
 
 
-def read_output(text: str, reasoning_open: bool, ending: Ending) -> Visible:
+def read_output(text: str | None, reasoning_open: bool, ending: Ending) -> Visible:
     """`text` without reasoning, with its objects, decoded once more if that shows any.
+
+    Whatever is no text, None above all, is read as an empty one.
 
     `reasoning_open` says that the prompt opened the reasoning. Reasoning that is open at the end is
     in `unfinished`; but where the model ended its reply with one object and nothing else behind
     the opening marker, it only skipped the closing one.
     """
-    text = clean(text)
+    text = clean(text) if isinstance(text, str) else ""
     seen = _split(text, reasoning_open)
     if not seen.found_object and seen.unfinished is None:
         if "&" in text and _split(unescape_html(text), reasoning_open).records:
