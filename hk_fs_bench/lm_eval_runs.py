@@ -6,17 +6,22 @@ here with the model's own tokenizer, so that an answer cut off by the limit is k
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
+from jinja2 import UndefinedError
+
 from hk_fs_bench import prompts
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.items import jsonl_rows
+from hk_fs_bench.items import Dataset, docs, jsonl_rows
 from hk_fs_bench.runs import FORMAT_VERSION, Run, key_of, write_json, write_jsonl
 
 LIMIT_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
@@ -30,25 +35,38 @@ def is_lm_eval_output(folder: Path) -> bool:
     return folder.is_dir() and bool(_results_files(folder) or _sample_files(folder))
 
 
-def convert(folder: Path, *, model_id: str | None = None, tokenizer: str | None = None) -> Run:
+def convert(
+    folder: Path,
+    *,
+    model_id: str | None = None,
+    tokenizer: str | None = None,
+    dataset: Dataset | None = None,
+) -> Run:
     """Write `run.json` and `predictions.jsonl` beside lm-eval's files, and return the run.
 
     Args:
         folder: an --output_path of lm-eval, or the model's folder in it.
         model_id: org/name for a model that was a local folder; else "local/<folder name>".
         tokenizer: a folder or Hub id, where the run itself names none (API models).
+        dataset: the edition that was asked; the samples' questions and keys are held against it.
 
     Raises:
-        UserError: no samples, two runs in one folder, no task of ours, unreadable files.
+        UserError: no samples, two runs in one folder, no task of ours, unreadable files, samples
+            that say otherwise than the dataset, or a sample twice.
     """
+    if model_id is not None and (
+        not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", model_id) or ".." in model_id
+    ):
+        raise UserError(f"--model-id is org/name, a name and no path, not {model_id!r}")
     results_path = _the_one_results_file(folder)
     home = results_path.parent
     try:
         results = json.loads(results_path.read_text("utf-8"))
         stamp = results_path.stem.removeprefix("results_")
-        known = {t: v for t, v in results["versions"].items() if t.startswith("hk_fs_")}
-        model = _Model(results["config"], tokenizer)
-    except (ValueError, KeyError, AttributeError):
+        known = [task for task in results["configs"] if task.startswith("hk_fs_")]
+        model = _Model(dict(results["config"]), tokenizer)
+        dict(results["configs"]), dict(results["versions"])
+    except (ValueError, KeyError, AttributeError, TypeError):
         raise UserError(f"{results_path} is no result file of lm-eval 0.4") from None
     samples = {
         task: path
@@ -60,13 +78,45 @@ def convert(folder: Path, *, model_id: str | None = None, tokenizer: str | None 
             f"{home} has no samples of an hk_fs task; run lm_eval with --log_samples and "
             "--output_path, both"
         )
-    rows = [row for task, path in samples.items() for row in _rows(task, path, model)]
+    if lacking := [task for task in known if task not in samples]:
+        raise UserError(f"{home} has no samples of {', '.join(lacking)}, which its results name")
+    rows = []
+    for task, path in samples.items():
+        found = list(_rows(task, path, model))
+        if not found:
+            raise UserError(f"{path} is empty: there is no sample of {task}")
+        _check(found, path, prompts.load_task(task), dataset)
+        rows += found
     manifest = _manifest(results, samples, rows, model, model_id)
     for row in rows:
         row.pop("_doc")
     write_jsonl(home / "predictions.jsonl", rows)
     write_json(home / "run.json", manifest)
     return Run(home, manifest, {key_of(row): row for row in rows})
+
+
+def _check(
+    rows: list[dict[str, Any]], path: Path, task: prompts.Task, dataset: Dataset | None
+) -> None:
+    """UserError for a sample that is there twice, or asks or keys otherwise than the dataset."""
+    if len({key_of(row) for row in rows}) < len(rows):
+        keys = [key_of(row) for row in rows]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise UserError(f"{path} has {twice[1]} {twice[2]}".rstrip() + " twice; run it again")
+    if dataset is None:
+        return
+    known = {(doc["id"], doc["variant"]): doc for doc in docs(dataset, **task.data_options)}
+    for row in rows:
+        doc, own = row["_doc"], known.get((row["item_id"], row["variant"]))
+        # Another edition, or an item that the dataset lacks, is the scorer's to say.
+        if own is None or doc["dataset_sha256"] != dataset.sha256:
+            continue
+        for name in ("question", "choices", "answer"):
+            if doc.get(name) != own[name]:
+                raise UserError(
+                    f"{path}: the {name} of {row['item_id']} is not the dataset's; "
+                    "the samples were changed, run the evaluation again"
+                )
 
 
 @dataclass
@@ -129,7 +179,9 @@ class _Model:
 
 def _rows(task: str, path: Path, model: _Model) -> Iterator[dict[str, Any]]:
     ours = prompts.load_task(task)
-    for number, sample in jsonl_rows(path.read_bytes(), str(path)):
+    generates = ours.output_type != "multiple_choice"
+    raw = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    for number, sample in jsonl_rows(raw, str(path)):
         try:
             doc, arguments, resps = sample["doc"], sample["arguments"], sample["resps"]
             asked = arguments["gen_args_0"]["arg_0"]
@@ -144,18 +196,19 @@ def _rows(task: str, path: Path, model: _Model) -> Iterator[dict[str, Any]]:
                 "status": "ok",
                 "_doc": doc,
             }
-        except (KeyError, TypeError):
+            doc["dataset_version"], doc["dataset_sha256"]
+            settings = dict(arguments["gen_args_0"]["arg_1"]) if generates else {}
+            texts = _texts(resps) if generates else []
+            logprobs = [] if generates else [float(resp[0][0]) for resp in resps]
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, UndefinedError):
             raise UserError(f"{path} line {number} is no sample of {task}") from None
         input_tokens = model.count(asked)
-        if ours.output_type == "multiple_choice":
-            logprobs = [float(resp[0][0]) for resp in resps]
+        if not generates:
             yield row | {"sample": 0, "option_logprobs": logprobs, "token_usage": _usage(None)}
             continue
-        limit = next(
-            (v for n in LIMIT_NAMES if (v := arguments["gen_args_0"]["arg_1"].get(n))), None
-        )
-        for sample_number, text in enumerate(resps[0]):
-            tokens = model.count(text)
+        limit = _limit(settings)
+        for sample_number, text in enumerate(texts):
+            tokens = None if text is None else model.count(text)
             cut = tokens is not None and limit is not None and tokens >= int(limit)
             yield row | {
                 "sample": sample_number,
@@ -164,6 +217,47 @@ def _rows(task: str, path: Path, model: _Model) -> Iterator[dict[str, Any]]:
                 "token_usage": _usage(input_tokens, tokens),
                 "answer_tokens": tokens,
             }
+
+
+def _texts(resps: Any) -> list[str | None]:
+    """The texts of one sample, None where a service gave none; TypeError for another shape."""
+    if not isinstance(resps, list) or not resps or not isinstance(resps[0], list) or not resps[0]:
+        raise TypeError
+    if not all(text is None or isinstance(text, str) for text in resps[0]):
+        raise TypeError
+    return resps[0]
+
+
+def _limit(settings: dict[str, Any]) -> Any | None:
+    return next((v for name in LIMIT_NAMES if (v := settings.get(name))), None)
+
+
+def _regime(settings: list[dict[str, Any]], label: str | None, model: _Model) -> str:
+    """What was sent, whatever the label says: paper, greedy or custom."""
+    if label == "paper":
+        paper = _paper_settings(str(model.args.get("pretrained")))
+        if paper is not None and all(_bare(sent) == paper for sent in settings):
+            return "paper"
+    greedy = all(not sent.get("do_sample") and not sent.get("temperature") for sent in settings)
+    return "greedy" if greedy and label != "paper" else "custom"
+
+
+def _bare(settings: dict[str, Any]) -> dict[str, Any]:
+    """Generation settings without the limit, and without stop strings where there are none."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if name not in LIMIT_NAMES and (name, value) != ("until", [])
+    }
+
+
+def _paper_settings(pretrained: str) -> dict[str, Any] | None:
+    """The gen_kwargs of a model's file in configs/paper; None if there is none."""
+    for path in sorted((prompts.tasks_folder() / "configs" / "paper").glob("*.yaml")):
+        config = yaml.safe_load(path.read_text("utf-8"))
+        if config["model_args"]["pretrained"] == pretrained:
+            return _bare(config["gen_kwargs"])
+    return None
 
 
 def _usage(input_tokens: int | None, output_tokens: int | None = None) -> dict[str, int | None]:
@@ -182,15 +276,14 @@ def _manifest(
     model: _Model,
     model_id: str | None,
 ) -> dict[str, Any]:
-    docs = [row["_doc"] for row in rows]
-    editions = {(doc["dataset_version"], doc["dataset_sha256"]) for doc in docs}
+    editions = {(r["_doc"]["dataset_version"], r["_doc"]["dataset_sha256"]) for r in rows}
     if len(editions) != 1:
         raise UserError("the samples of this run come from several editions of the dataset")
     version, sha256 = editions.pop()
     configs = [results["configs"][task] for task in samples]
-    sampling = [c["generation_kwargs"] for c in configs if "generation_kwargs" in c]
-    regimes = {c.get("metadata", {}).get("hk_fs_regime") for c in configs} - {None}
-    greedy = all(not s.get("do_sample") and not s.get("temperature") for s in sampling)
+    sampling = [c["generation_kwargs"] for c in configs if c.get("generation_kwargs")]
+    labels = {(c.get("metadata") or {}).get("hk_fs_regime") for c in configs} - {None}
+    label = " and ".join(sorted(map(str, labels))) or None
     local = results["config"]["model"] in ("hf", "hf-auto", "huggingface", "vllm", "sglang")
     name = model_id or (f"local/{model.folder.name}" if model.folder else model.name)
     seconds = float(results["total_evaluation_time_seconds"])
@@ -221,7 +314,13 @@ def _manifest(
             "model_has_chat_template": None if model.tokenizer is None else bool(has_template),
             "chat_template_sha256": results.get("chat_template_sha"),
             "num_fewshot": max(results.get("n-shot", {}).get(task, 0) for task in samples),
-            "regime": regimes.pop() if len(regimes) == 1 else "greedy" if greedy else "custom",
+            "regime": _regime(sampling, label, model),
+            "regime_label": label,
+            "max_tokens": {
+                task: _limit(config.get("generation_kwargs") or {})
+                for task, config in zip(samples, configs, strict=True)
+            },
+            "system_instruction_sha": results.get("system_instruction_sha"),
             "generation_kwargs": sampling[0] if sampling else None,
             "limit": results["config"].get("limit"),
         },

@@ -95,13 +95,13 @@ def load_task(name: str) -> Task:
     if expand([name]) != [name]:
         raise UserError(f"{name} is a group; name one of {', '.join(expand([name]))}")
     config = _configs()[name]
-    data = config["dataset_kwargs"]
+    data = config["dataset_kwargs"]["hk_fs_task"]
     return Task(
         name=name,
         version=str(config["metadata"]["version"]),
-        subset=data["hk_fs_subset"],
-        context=data["hk_fs_context"],
-        rotations=data.get("hk_fs_rotations", 1),
+        subset=data["subset"],
+        context=data["context"],
+        rotations=data.get("rotations", 1),
         output_type=config["output_type"],
         doc_to_text=config["doc_to_text"],
         max_gen_toks=config.get("generation_kwargs", {}).get("max_gen_toks"),

@@ -59,8 +59,18 @@ def read_run(folder: Path) -> Run:
             line cut short by a crash is no fault: it was never a whole answer.
     """
     path = folder / "run.json"
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; name an --output_path of lm_eval or a run")
     if not path.is_file():
-        raise UserError(f"{folder} is no run folder: it has no run.json")
+        if found := [*folder.glob("*/run.json"), *folder.glob("*/*/results_*.json")]:
+            names = sorted({held.relative_to(folder).parts[0] for held in found})
+            raise UserError(
+                f"{folder} holds runs and is none; name one of them: {', '.join(names)}"
+            )
+        raise UserError(
+            f"{folder} is no run folder: it has no run.json and nothing of lm_eval, which needs "
+            "both --log_samples and --output_path"
+        )
     try:
         manifest = json.loads(path.read_text("utf-8"))
         manifest["tasks"]

@@ -78,6 +78,13 @@ def _over_limit(rows: Sequence[Row], limit: int | None) -> dict[str, int | None]
     return {"limit": limit, "n": over, "unknown": len(rows) - len(known)}
 
 
+def max_tokens(run: Run, task: prompts.Task) -> int | None:
+    """The limit that a run set to an answer: the task's, unless run.json says another."""
+    limits = run.manifest["protocol"].get("max_tokens")
+    known = isinstance(limits, dict) and task.name in limits
+    return cast("dict[str, int | None]", limits)[task.name] if known else task.max_gen_toks
+
+
 def signature(run: Run, task: prompts.Task) -> str:
     """Everything that decides a figure, in one line, printed with it."""
     protocol = run.manifest["protocol"]
@@ -87,6 +94,8 @@ def signature(run: Run, task: prompts.Task) -> str:
         "prompt": protocol["prompt_templates_sha256"][task.name][:12],
         "shots": str(protocol.get("num_fewshot", 0)),
         "chat_template": "yes" if protocol.get("chat_template_used") else "no",
+        "system": str(protocol.get("system_instruction_sha") or "none")[:12],
+        "max_tokens": str(max_tokens(run, task) or "none"),
         "regime": protocol["regime"],
         **({"samples": str(samples)} if (samples := protocol.get("samples", 1)) > 1 else {}),
         "parser": answers.PARSER_VERSION,

@@ -11,30 +11,37 @@ from hk_fs_bench import answers, items
 from hk_fs_bench.errors import UserError
 
 log = logging.getLogger("lm_eval.hk_fs")
+REGIMES = ("paper", "greedy")
 
 
 def load(**kw):
     """Build the splits of a task.
 
     lm-eval passes the task's metadata, `--metadata` and the model's own arguments in one heap, so
-    only the keys that begin with `hk_fs_` are read: `dataset` and `revision` from the user,
-    `subset`, `context` and `rotations` from the task. `regime` is for the record: lm-eval writes
-    it into its results, where scripts/score.py finds it.
+    only the keys that begin with `hk_fs_` are read: `dataset` and `revision` from the user, and
+    `task` (subset, context, rotations) from the task's YAML, under a name that no user's key
+    meets. `regime` is for the record: lm-eval writes it into its results, where scripts/score.py
+    finds it.
     """
     options = {k.removeprefix("hk_fs_"): v for k, v in kw.items() if k.startswith("hk_fs_")}
+    task = options.pop("task")
     try:
-        dataset = items.load(options.pop("dataset", None), options.pop("revision", None))
-        unknown = set(options) - {"subset", "context", "rotations", "regime"}
+        unknown = set(options) - {"dataset", "revision", "regime"}
         if unknown:
             raise UserError(
                 f"--metadata has no key {', '.join(f'hk_fs_{k}' for k in sorted(unknown))}; "
                 "it takes hk_fs_dataset, hk_fs_revision and hk_fs_regime"
             )
-        options.pop("regime", None)
-        rows = items.docs(dataset, **options)
+        for name, value in options.items():
+            if value is not None and not isinstance(value, str):
+                raise UserError(f"--metadata has hk_fs_{name} {value!r}; a text is expected")
+        if (regime := options.get("regime")) not in (None, *REGIMES):
+            raise UserError(f"no regime {regime}; hk_fs_regime is {' or '.join(REGIMES)}")
+        dataset = items.load(options.get("dataset"), options.get("revision"))
+        rows = items.docs(dataset, **task)
         shots = []
-        if f"{options['subset']}/dev" in dataset.splits:
-            shots = items.docs(dataset, **options | {"rotations": 1}, split="dev")
+        if f"{task['subset']}/dev" in dataset.splits:
+            shots = items.docs(dataset, **task | {"rotations": 1}, split="dev")
     except UserError as error:
         # lm-eval's command would print a traceback; a user's mistake is one line.
         raise SystemExit(f"error: {error}") from None

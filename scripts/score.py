@@ -19,6 +19,7 @@ from hk_fs_bench.errors import UserError, run_command
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hk_fs_bench.items import Dataset
     from hk_fs_bench.judging import ApiJudge
     from hk_fs_bench.runs import Run
 
@@ -55,11 +56,13 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def read(folder: Path, args: argparse.Namespace) -> Run:
+def read(folder: Path, args: argparse.Namespace, dataset: Dataset) -> Run:
     from hk_fs_bench import lm_eval_runs, runs
 
     if lm_eval_runs.is_lm_eval_output(folder):
-        return lm_eval_runs.convert(folder, model_id=args.model_id, tokenizer=args.tokenizer)
+        return lm_eval_runs.convert(
+            folder, model_id=args.model_id, tokenizer=args.tokenizer, dataset=dataset
+        )
     return runs.read_run(folder)
 
 
@@ -87,7 +90,7 @@ def main() -> None:
     wanted = open_metrics.wanted(args.metrics, args.bertscore_model, args.bertscore_layers, judge)
     dataset = items.load(args.dataset, args.revision)
     folders = [*args.run, *([args.baseline] if args.baseline else [])]
-    read_runs = [read(folder, args) for folder in folders]
+    read_runs = [read(folder, args, dataset) for folder in folders]
     places = [run.folder.resolve() for run in read_runs]
     runs = list(dict(zip(places, read_runs, strict=True)).values())
     if args.model_id and len(runs) > 1:

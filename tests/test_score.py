@@ -168,8 +168,8 @@ def other_edition(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: folder, "has no run.json"),
-        (lambda folder: folder / "nowhere", "is no run folder"),
+        (lambda folder: folder, "which needs both --log_samples and --output_path"),
+        (lambda folder: folder / "nowhere", "no such folder"),
         (two_runs, "holds 2 runs"),
         (no_samples, "run lm_eval with --log_samples and --output_path, both"),
         (no_results, "the run did not end"),
@@ -328,7 +328,7 @@ def spoil(part: str, name: str | None = None, value: object = None):
 def test_a_broken_manifest_is_one_line(tmp_path, dataset, change, message):
     run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": [answer(k) for k in keys(2)]}))
     change(run.manifest)
-    runs.write_json(run.folder / "run.json", run.manifest)
+    (run.folder / "run.json").write_text(json.dumps(run.manifest))
     with pytest.raises(UserError, match=message):
         scoring.score(runs.read_run(run.folder), dataset)
     assert not (run.folder / "scores.json").exists()

@@ -212,6 +212,11 @@ def test_another_edition_through_metadata(edition):
     [
         ({"hk_fs_dataset": "/no/where"}, "error: no dataset folder /no/where"),
         ({"hk_fs_dateset": "x"}, "error: --metadata has no key hk_fs_dateset"),
+        ({"hk_fs_rotations": 3}, "error: --metadata has no key hk_fs_rotations"),
+        ({"hk_fs_subset": "oeq"}, "error: --metadata has no key hk_fs_subset"),
+        ({"hk_fs_context": False}, "error: --metadata has no key hk_fs_context"),
+        ({"hk_fs_dataset": 5}, "error: --metadata has hk_fs_dataset 5; a text is expected"),
+        ({"hk_fs_regime": "banana"}, "error: no regime banana; hk_fs_regime is paper or greedy"),
     ],
 )
 def test_a_users_mistake_is_one_line(metadata, message):
