@@ -34,7 +34,9 @@ class Commitment(Generic[T]):
 _OPENS = r"(?:^|[.!?,;:\n(-])\s*(?:(?:oh|hmm|but|no|well|and|ah|hold on)[\s,.-]+)?"
 _CORRECTION = re.compile(
     rf"{_OPENS}{any_of(words('corrections', 'opening'))}|{any_of(words('corrections', 'anywhere'))}"
-    r"|(?<!\w)actually\W{0,3}\Z",
+    r"|(?<!\w)actually\W{0,3}\Z"
+    # Behind an answer, "no, C" denies it.
+    r"|(?<=[\s.,;-])no,\s(?:it(?:'s|\sis)\s)?(?:rather\s)?(?:option\s)?\W{0,3}[A-Z]?\Z",
     re.I,
 )
 _RETRACTION = re.compile(

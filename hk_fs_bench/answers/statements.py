@@ -62,6 +62,7 @@ _WEAK: tuple[str, ...] = (
     r"(?:我(?:会|會)?|应|應|应该|應該|故|因此|所以|只能|最终|最終|正确)?(?:选择|選擇|选|選|揀)\s?:?",
 )
 _WEAK += (rf"{any_of(words('corrections', 'opening'))}[\s,:-]{{1,4}}(?:no[\s,]{{1,3}})?",)
+_WEAK += (r"(?<=[\s.,;-])no,\s(?:it(?:'s|\sis)\s)?(?:rather\s)?",)  # "B ... no, C"
 _CHOSEN = re.compile(rf"(?:{'|'.join(_WEAK)})\s*{_FILL}{_DECOR}", re.I)
 _NOT_CJK = re.compile(r"[不非没沒未别別]\s?\Z")
 # "Option B is the best answer", "只有选项B是对的"
@@ -95,9 +96,12 @@ _AFTER_ARTICLE = re.compile(
 )
 _SENTENCE_HEDGE = re.compile(any_of(words("hedges", "sentence")), re.I)
 _CLAUSE_HEDGE = re.compile(any_of(words("hedges", "clause")), re.I)
+_ASSURED = re.compile(any_of(words("hedges", "assured")), re.I)
 _CLAUSE = re.compile(r"[,:]|\s-\s|\b(?:so|therefore|thus|hence|but|however|yet)\b", re.I)
 _NOUN_HEDGE = re.compile(
-    rf"{any_of(words('hedges', 'noun'))}\s*(?:(?:the|correct|right|best|my|an|a)\s+){{0,3}}\Z", re.I
+    rf"(?:{any_of(words('hedges', 'noun'))}|{any_of(words('hedges', 'degree'))}\s[\w-]{{1,30}})"
+    r"\s*(?:(?:the|correct|right|best|my|an|a)\s+){0,3}\Z",
+    re.I,
 )
 _SENTENCE = re.compile(r"[.!?;\n]")
 _REASON = re.compile(
@@ -203,7 +207,7 @@ def _first_line(prose: str, options: Options) -> Iterator[Statement]:
 def _hedged(prose: str, at: int) -> bool:
     """Whether the sentence so far makes what follows no commitment ("if", "the wrong ...")."""
     sentence = _SENTENCE.split(prose[max(0, at - 200) : at])[-1]
-    clause = _CLAUSE.split(sentence)[-1]
+    clause = _ASSURED.sub("", _CLAUSE.split(sentence)[-1])
     return bool(
         _SENTENCE_HEDGE.search(sentence)
         or _CLAUSE_HEDGE.search(clause)
