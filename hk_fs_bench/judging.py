@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,8 @@ class ApiJudge:
         self.model = entry.model_copy(update={"id": sent})
         self.name = entry.model or api_manifest.shown_id(sent)
         self._url, self._budget = url, Budget(max_cost)
-        self._slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in self.name)
+        slug = f"{self.name}-{self.model.thinking.mode}"
+        self._slug = re.sub(r"[^\w.-]+", "-", slug)[-100:].strip("-.")
         self.asked = self.failed = 0
 
     @property

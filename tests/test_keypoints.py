@@ -135,7 +135,7 @@ def test_every_verdict_is_paid_for_once(models, tmp_path):
         assert again.ask(queries(tmp_path / "run", "first, changed")) == ['{"1": true}']
         assert len(server.requests) == 5
         assert server.requests[0].body["temperature"] == 0
-    assert (tmp_path / "run" / "judges" / "org-judge" / "predictions.jsonl").is_file()
+    assert (tmp_path / "run" / "judges" / "org-judge-none" / "predictions.jsonl").is_file()
 
 
 def test_max_cost_stops_the_judge(models, tmp_path):
@@ -167,6 +167,17 @@ def test_a_missing_key_is_named(models, tmp_path, monkeypatch):
     judge = ApiJudge("judge", models_file=models("http://127.0.0.1:9/v1", key="true"))
     with pytest.raises(UserError, match="set HERE_KEY"):
         judge.ask(queries(tmp_path / "run", "first"))
+
+
+def test_a_judge_named_like_a_path_stays_in_its_folder(models, tmp_path):
+    with FaultServer(lambda request: ok('{"1": true}')) as server:
+        path = models("http://127.0.0.1:9/v1")
+        for name in ("..", "/etc/passwd", "../../x"):
+            judge = ApiJudge("mine", service_id=name, base_url=server.url, models_file=path)
+            judge.ask(queries(tmp_path / "run", "first"))
+    assert {p.name for p in tmp_path.iterdir()} == {"run", "models.yaml"}
+    assert {p.name for p in (tmp_path / "run").iterdir()} == {"judges"}
+    assert len(list((tmp_path / "run" / "judges").iterdir())) == 3
 
 
 def test_an_open_entry_takes_id_and_address(models, tmp_path):
