@@ -16,6 +16,8 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hk_fs_bench import items, review, review_figures
+from hk_fs_bench.gates.base import settings
+from hk_fs_bench.gates.giveaways import BASELINES
 from hk_fs_bench.runs import write_text
 
 SUBSETS = ("mcq", "oeq")
@@ -194,7 +196,10 @@ def _baselines(
         return None
     figures = measured["figures"]
     found = [(text, figures[name]) for name, text in names.items() if name in figures]
-    return {"mcq": measured["mcq"], "rows": found}
+    low, high = settings()["giveaways"]["baseline"]
+    # Whatever the gate enforces lies inside; of the others the card says so.
+    outside = [names[n] for n in BASELINES if n in names and not low <= figures.get(n, low) <= high]
+    return {"mcq": measured["mcq"], "rows": found, "band": (low, high), "outside": outside}
 
 
 def _versions(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:

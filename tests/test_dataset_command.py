@@ -130,7 +130,7 @@ def test_a_round_of_review(dataset_py, folder, tmp_path):
     assert text.count("keep ") == 4
     status, text, _ = dataset_py("review", folder)
     assert "reviewed twice as they stand" in text
-    assert re.search(r"wrong keys found, upper bound +│ 0 of 4, at most 52\.7%", text)
+    assert re.search(r"wrong keys or reference answers found +│ 0 of 4, at most 52\.7% +│ – ", text)
     item = items.load(folder).items("mcq")[0]
     machine = write(tmp_path / "machine.jsonl", [row(item)])
     assert "new: 1" in dataset_py("review", folder, "--in", machine)[1]

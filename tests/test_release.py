@@ -188,15 +188,14 @@ def test_reviews_that_send_an_item_back_refuse_the_release(folder):
     cut(folder, "1.0.0")
     readme = (folder / "README.md").read_text("utf-8")
     assert "**Registered professionals: 0 of" in readme
-    assert (
-        "In the 1 items that registered professionals reviewed they found\n0 wrong keys" in readme
-    )
+    assert "In the 1 item that registered professionals reviewed they found\n0 wrong keys" in readme
+    assert "| wrong keys or reference answers found | 0 of 1, at most 95.0% | 0 |" in readme
     assert "so at most 95.0% of keys" in readme
 
 
 def test_a_version_is_three_numbers(folder):
     before = state(folder)
-    with pytest.raises(UserError, match="1.0 is no version; three numbers are expected"):
+    with pytest.raises(UserError, match=r"1\.0 is no version; three numbers are expected"):
         release.refresh(folder, TEMPLATES, "1.0")
     assert state(folder) == before
 
@@ -222,6 +221,12 @@ def test_figures_of_the_card_are_those_of_this_content(folder):
     shown = card.render(folder, made, TEMPLATES)["README.md"]
     assert f"| the longest option | {100 * measured['figures']['longest']:.1f} |" in shown
     assert shown == (folder / "README.md").read_text("utf-8")
+    measured["figures"] = dict.fromkeys(measured["figures"], 0.25)
+    for value, outside in ((0.25, False), (0.174, True)):
+        measured["figures"]["least like the others"] = value
+        (folder / "gates.json").write_text(json.dumps(measured), "utf-8")
+        shown = card.render(folder, made, TEMPLATES)["README.md"]
+        assert ("enforced:\nleast like the other options. Such" in shown) is outside
     other = made | {"sha256": "0" * 64}
     assert "Not measured for this content." in card.render(folder, other, TEMPLATES)["README.md"]
 
