@@ -39,6 +39,9 @@ _CORRECTION = re.compile(
     r"|(?<=[\s.,;-])no,\s(?:it(?:'s|\sis)\s)?(?:rather\s)?(?:option\s)?\W{0,3}[A-Z]?\Z",
     re.I,
 )
+_REJECTION = re.compile(
+    rf"\W{{0,20}}(?:(?:oh|hmm|but|no)[\s,.-]{{1,8}})?{any_of(words('rejections'))}", re.I
+)
 _RETRACTION = re.compile(
     rf"(?:^|[.!?\n])\s*(?:(?:oh|hmm|but|no)[\s,.-]+)?{any_of(words('retractions'))}", re.I
 )
@@ -49,6 +52,8 @@ _ASKS = re.compile(
     r"(?:question|problem|exercise|quiz|q|frage|pregunta|问题|問題|题目|題目|例题|例題)"
     r"\s?(?:no\.?\s?|#)?\d{0,3}\s?[:.)\n]"
     r"|(?:^|\n)\W{0,6}(?:user|human|instruction|input)\s?:"
+    # The name of a turn, alone on its line
+    r"|\n[ \t]{0,8}(?:user|human|assistant)[ \t]{0,8}(?=\n|\Z)"
     r"|\b(?:next|new|another)\s(?:question|problem)\b"
     r"|You are (?:given|answering) a |Choose ONE most"
     # A list of options
@@ -86,7 +91,7 @@ def marks_final(prose: str) -> bool:
 
 def takes_back(prose: str) -> bool:
     """Whether `prose` behind the last answer retracts it without giving another."""
-    return bool(_RETRACTION.search(prose))
+    return bool(_REJECTION.match(prose) or _RETRACTION.search(prose))
 
 
 def settle(commitments: list[Commitment[T]]) -> Commitment[T] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,9 @@ from hk_fs_bench.answers.values import (
     read_value,
 )
 from hk_fs_bench.answers.visible import Visible, read_output
+
+# What is left of the template's name for the reply.
+_OWN_TURN = re.compile(r"\Aassistant[ \t]{0,8}:?[ \t]{0,8}\n\s*", re.I)
 
 
 def parse_mcq(
@@ -132,7 +136,7 @@ def _of_node(node: Node, options: Options, ending: Ending) -> Reading:
 
 def _whole_text(seen: Visible, options: Options, ending: Ending) -> _Said | None:
     """The visible text, up to a further question of the model's own, as one bare value."""
-    prose = plain_prose(seen.prose, options)
+    prose = _OWN_TURN.sub("", plain_prose(seen.prose, options).lstrip())
     head = prose[: first_question(prose)]
     if head == prose and seen.may_go_on(ending):
         return None

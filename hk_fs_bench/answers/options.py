@@ -20,6 +20,17 @@ BECAUSE = re.compile(
 )
 _REFERENCE = re.compile(any_of(words("references")) + r"\s*\Z", re.I)
 _LISTS_ANOTHER = re.compile(r"[\s,;.]*(?:and|or|und|oder|et|ou|[&/+和或及与與])(?![a-z])", re.I)
+# Another label as a second answer: "possibly C", "C is also correct", "C would be acceptable too".
+_RIGHT = any_of(words("rivals", "right"))
+_RIVAL = re.compile(
+    rf"(?i:{any_of(words('rivals', 'maybe'))}\s(?:also\s|even\s)?(?:option\s|choice\s|answer\s)?)"
+    r"[(\[\"']{0,2}(?P<named>[A-Z])(?![\w'])"
+    r"|(?<![\w'.-])(?P<judged>[A-Z])[)\]\"']{0,2}\s"
+    rf"(?:(?:is|are|may|might|could|can|would|seems)\s(?:(?:also|equally|just\sas)\s(?:be\s)?{_RIGHT}"
+    rf"|(?:be\s)?(?:also\s|equally\s)?{_RIGHT}\s(?:too|as\swell)\b)"
+    r"|(?:may|might|could|can|would)\salso\s(?:be|work|apply|do|fit|qualify)\b"
+    r"(?!\s(?:wrong|incorrect|unsafe|excluded|eliminated|rejected|ruled)))"
+)
 _CONTRASTED = re.compile(r"(?:not|than|over|of)[ (]*\Z", re.I)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WORD = re.compile(r"[^\W_]{4,}|\d+(?:\.\d+)?")
@@ -123,6 +134,11 @@ class Options:
             and not _CONTRASTED.search(text, max(0, found.start() - 10), found.start())
             for found in self.label_token.finditer(text)
         )
+
+    def has_rival(self, label: str, text: str) -> bool:
+        """Whether `text` calls another label an answer too ("... and possibly C")."""
+        named = (found["named"] or found["judged"] for found in _RIVAL.finditer(text))
+        return any(name != label and name in self.labels for name in named)
 
     def _harmless(self, label: str, text: str) -> bool:
         if BECAUSE.match(text):

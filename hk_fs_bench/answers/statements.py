@@ -246,6 +246,8 @@ def _value_at(
     below = _NEXT_LINE.match(prose, end)
     if below and below["label"] in options.labels.replace(label, ""):
         return SEVERAL, end
+    if options.has_rival(label, rest):
+        return SEVERAL, end
     if options.lists_another(label, rest) or _another_option(label, found, rest, options):
         return SEVERAL, end
     return _reading(label, options), end

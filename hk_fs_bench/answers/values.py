@@ -36,6 +36,7 @@ class Reading:
 
 NOTHING = Reading(None, "invalid")
 SEVERAL = Reading(None, "ambiguous")
+UNSURE = Reading(None, "invalid")  # unlike NOTHING, no statement in it is looked for
 
 _LEADS = any_of(words("value_leads"))
 REFUSAL = re.compile(any_of(words("refusals", "own") + words("refusals", "question")), re.I)
@@ -44,6 +45,10 @@ _JSON_TYPES = ("string", "object", "array", "number", "integer", "boolean")
 _PLACEHOLDERS = frozenset(words("placeholders"))
 # Possessive repeats keep long runs of punctuation linear.
 _LEAD = rf"(?:\s*+{_LEADS}[\s:.#=-]*+){{0,6}}+"
+_UNSURE = re.compile(
+    rf"\W{{0,8}}(?:(?:the|my|correct|best|answer|is|it's|it\sis)\s){{0,5}}{any_of(words('unsure'))}",
+    re.I,
+)
 _LABEL_ALONE = re.compile(rf"{_LEAD}[\s(\[{{<\"'.:#-]*+([A-Za-z])[\s)\]}}>\"'.,:;!-]*+\Z", re.I)
 _LABEL_FIRST = re.compile(
     rf"{_LEAD}[\s(\[{{<\"']*+(?P<label>[A-Za-z])(?![A-Za-z0-9'])(?P<closers>[)\]}}>\"']*+)"
@@ -72,13 +77,16 @@ def read_value(value: str, options: Options, free: bool = True) -> Reading:
         return Reading(None, "empty")
     if _is_echo(visible, options):
         return Reading(None, "invalid", echo=True)
-    named = set(options.named_by_text(value.strip(), visible))
+    named_text = options.named_by_text(value.strip(), visible)
+    named = set(named_text)
+    if free and not named and _UNSURE.match(visible):
+        return UNSURE
     label = _label_of(visible, options, free)
     if named and label and (label not in options.labels or re.match(r"\w\s+\w", visible)):
         label = None  # an option that is a letter itself or begins with an article
     if label is not None:
         named |= set(label)
-        if not label:
+        if not label or (label not in named_text and options.has_rival(label, visible)):
             return SEVERAL
     if len(named) == 1:
         (only,) = named
