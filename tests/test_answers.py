@@ -272,8 +272,8 @@ FRAGMENTS = [
     "A, ", "A or ", "B is correct. ", "I choose ", "B) ", "A) x B) y C) z ", "Question: ",
     "Answer: B\nReason: x ", "答案是", "选A", "B正确", "\n", " ", "-", "~~", "```", "*", "_", "$",
     "\\boxed{", "\\text{", "(", "actually ", "not ", "because ", "Part B ", "\u0315\u0300",
-    "\u200b", "\ufdfa", "｛", "\ud800", "B", "B. ", "possibly C ", "B, C is also correct. ", "no, C ",
-    "user\n", "least safe ", "Reason: ",
+    "\u200b", "\ufdfa", "｛", "\ud800", "B", "B. ", "possibly C ", "B, C is also correct. ",
+    "no, C ", "user\n", "least safe ", "Reason: ",
 ]  # fmt: skip
 
 
