@@ -234,6 +234,8 @@ def _limit(settings: dict[str, Any]) -> Any | None:
 
 def _regime(settings: list[dict[str, Any]], label: str | None, model: _Model) -> str:
     """What was sent, whatever the label says: paper, greedy or custom."""
+    if not settings:
+        return "greedy"  # Probabilities alone: nothing samples.
     if label == "paper":
         paper = _paper_settings(str(model.args.get("pretrained")))
         if paper is not None and all(_bare(sent) == paper for sent in settings):
