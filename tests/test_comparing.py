@@ -29,8 +29,8 @@ def texts(dataset, right: int, n: int, wrong=other) -> list[str]:
 
 
 def make_run(folder: Path, outputs: dict, name: str, **model):
-    run = lm_eval_runs.convert(write(folder, outputs), model_id=name)
-    run.manifest["model"] |= model
+    run = lm_eval_runs.convert(write(folder, outputs))
+    run.manifest["model"] |= {"id": name, "requested_id": name} | model
     write_json(run.folder / "run.json", run.manifest)
     for path in [*run.folder.glob("samples_*"), *run.folder.glob("results_*")]:
         path.unlink()
