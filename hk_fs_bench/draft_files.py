@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from pathlib import Path
 
 from hk_fs_bench import code_index, drafting
@@ -43,9 +44,12 @@ def write_drafts(
 
     client = OpenAI(base_url=base_url, api_key=os.environ.get(key_from) or "none")
     good, bad = 0, []
+    drafts = drafting.draft(client, model, groups, kind)
+    # A call that is refused at once leaves no file behind.
+    first = next(drafts)
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8") as items, faults.open("w", encoding="utf-8") as lost:
-        for one in drafting.draft(client, model, groups, kind):
+        for one in chain([first], drafts):
             if one.item is not None:
                 items.write(json.dumps(one.item) + "\n")
                 items.flush()

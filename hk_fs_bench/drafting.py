@@ -90,8 +90,10 @@ def pick_sources(
     """`count` groups of provisions: one drawn from the Part, then those that it names.
 
     Raises:
-        UserError: the index has no provision of that Part.
+        UserError: the index has no provision of that Part, a count below 1.
     """
+    if count < 1:
+        raise UserError(f"{count} candidates can't be drafted; name a count of 1 or more")
     pool = [
         entry
         for entry in index.entries.values()
@@ -151,7 +153,7 @@ def draft(
             yield Draft(names, item, fault, raw)
         else:
             yield Draft(names, None, fault, raw)
-        if lost == _GIVE_UP:
+        if lost == min(_GIVE_UP, len(groups)):
             raise UserError(f"no answer {lost} times in a row, stopped; the last: {fault}")
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from openai import OpenAI
 
-from hk_fs_bench import drafting, small_model
+from hk_fs_bench import draft_files, drafting, small_model
 from hk_fs_bench.code_index import CodeEntry, CodeIndex
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.schema import MCQItem
@@ -160,6 +160,22 @@ def test_what_no_second_try_mends_ends_the_run(index, status):
     with scripted(error(status)) as (url, seen), pytest.raises(UserError, match=message):
         list(run(index, url, 5))
     assert len(seen) == 1
+
+
+def test_a_refused_call_leaves_no_file(index, tmp_path, monkeypatch):
+    monkeypatch.setattr(draft_files.code_index, "build_index", lambda path: index)
+    out = tmp_path / "new" / "b.jsonl"
+    with scripted(error(401)) as (url, _), pytest.raises(UserError, match=r"refuses \(401\)"):
+        draft_files.write_drafts(tmp_path, url, "m", "NO_KEY", out, "mcq", None, 2, 1)
+    assert not out.parent.exists()
+    with pytest.raises(UserError, match="0 candidates can't be drafted"):
+        draft_files.write_drafts(tmp_path, "", "m", "NO_KEY", out, "mcq", None, 0, 1)
+
+
+def test_a_short_run_without_any_answer_fails(index):
+    down = scripted(Reply(503, raw=b"down"))
+    with down as (url, _), pytest.raises(UserError, match="1 times in a row"):
+        list(run(index, url, 1))
 
 
 def test_a_server_that_never_answers_ends_the_run(index):
