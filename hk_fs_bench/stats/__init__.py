@@ -4,13 +4,15 @@
     intervals     proportions, and the bootstrap over clusters
     paired        two and more runs on the same questions: tests, corrections, ties, ranks
     agreement     raters: ICC, alpha, kappa
-    correlation   Spearman
+    components    where the variance of ratings comes from
+    correlation   Spearman, over all and within groups
 
 Undefined is None with a reason, never 0, 1 or NaN. Nothing here prints.
 """
 
 from hk_fs_bench.stats.agreement import cohen_kappa, icc_one_way, icc_two_way, krippendorff_alpha
-from hk_fs_bench.stats.correlation import spearman
+from hk_fs_bench.stats.components import reliability_within, variance_components
+from hk_fs_bench.stats.correlation import smallest_rho, spearman, spearman_within
 from hk_fs_bench.stats.estimate import Estimate
 from hk_fs_bench.stats.intervals import (
     RESAMPLES,
@@ -46,8 +48,12 @@ __all__ = [
     "paired_difference",
     "proportion",
     "rank_ranges",
+    "reliability_within",
+    "smallest_rho",
     "spearman",
+    "spearman_within",
     "tie_groups",
     "upper_bound",
+    "variance_components",
     "wilson",
 ]

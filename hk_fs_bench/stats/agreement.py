@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from hk_fs_bench.stats.estimate import Estimate, undefined
-from hk_fs_bench.stats.intervals import bootstrap
+from hk_fs_bench.stats.intervals import RESAMPLES, Pooled, bootstrap, cluster_bootstrap
+
+if TYPE_CHECKING:
+    from hk_fs_bench.stats.intervals import Floats
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Ratings = Sequence[Sequence[float]]
@@ -30,17 +33,25 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     return None if expected == 1 else (observed - expected) / (1 - expected)
 
 
-def icc_one_way(ratings: Ratings, *, average: bool = False, unit: str = "items") -> Estimate:
+def icc_one_way(
+    ratings: Ratings,
+    *,
+    average: bool = False,
+    unit: str = "items",
+    clusters: Sequence[Hashable] | None = None,
+) -> Estimate:
     """ICC(1,1), or ICC(1,k) if `average`: each item rated by raters of its own.
 
     The form for raters drawn at random from a pool (Shrout and Fleiss 1979, Psychological Bulletin
     86:420). Items may differ in how many ratings they have: k is then the mean of the design
     (Donner 1986, International Statistical Review 54:67), and items with one rating count in the
     variance between items alone. The interval is the F interval; a bound below 0 is right and
-    stands.
+    stands. With `clusters` it is a bootstrap over these instead, and there is no p: the items of
+    one cluster, such as the answers to one question, depend on each other.
 
     Args:
         ratings: the ratings of each item, in any order.
+        clusters: one for each item.
     """
     import numpy as np
 
@@ -59,7 +70,39 @@ def icc_one_way(ratings: Ratings, *, average: bool = False, unit: str = "items")
     within = float(sum(((g - g.mean()) ** 2).sum() for g in groups)) / df2
     k = (total - float((sizes**2).sum()) / total) / df1
     more = {"form": form, "k": k, "ratings": total}
-    return _of_squares(between, within, df1, df2, k, average, items, unit, grand, more)
+    found = _of_squares(between, within, df1, df2, k, average, items, unit, grand, more)
+    if clusters is None or found.value is None:
+        return found
+    of = [cluster for cluster, group in zip(clusters, ratings, strict=True) if len(group)]
+    interval = cluster_bootstrap(Pooled(_sums(groups, grand), of, _icc_of_sums(average)))
+    how = f"bootstrap over clusters, {RESAMPLES} draws" if interval else "none: too few to resample"
+    facts = {**found.more, "clusters": len(set(of))}
+    return found.with_(ci95=interval, interval=how, p=None, test=None, more=facts)
+
+
+def _sums(groups: Sequence[Floats], grand: float) -> Floats:
+    """Of each item what a one-way analysis of variance adds up, (items, 6)."""
+    import numpy as np
+
+    rows = []
+    for group in groups:
+        n, total = len(group), float((group - grand).sum())
+        spread = float(((group - group.mean()) ** 2).sum())
+        rows.append((1.0, n, n * n, total, total * total / n, spread))
+    return np.array(rows)
+
+
+def _icc_of_sums(average: bool) -> Callable[[Floats], Floats]:
+    def icc(sums: Floats) -> Floats:
+        items, n, squares, total, means, spread = (sums[..., i] for i in range(6))
+        k = (n - squares / n) / (items - 1)
+        between = (means - total * total / n) / (items - 1)
+        within = spread / (n - items)
+        if average:
+            return 1 - within / between
+        return (between - within) / (between + (k - 1) * within)
+
+    return icc
 
 
 def icc_two_way(
@@ -121,16 +164,21 @@ def icc_two_way(
 
 
 def krippendorff_alpha(
-    ratings: Ratings, *, level: Level = "ordinal", unit: str = "items"
+    ratings: Ratings,
+    *,
+    level: Level = "ordinal",
+    unit: str = "items",
+    clusters: Sequence[Hashable] | None = None,
 ) -> Estimate:
     """Krippendorff's alpha (Krippendorff 2011), for any number of raters and missing ratings.
 
-    The interval is a bootstrap over items. Items with one rating can't show agreement and don't
-    count in n.
+    The interval is a bootstrap over items, or over whole `clusters`. Items with one rating can't
+    show agreement and don't count in n.
 
     Args:
         ratings: the ratings of each item, in any order.
         level: what may be said of the distance of two ratings.
+        clusters: one for each item.
     """
     rated = [list(group) for group in ratings if len(group) > 1]
     if not rated:
@@ -142,18 +190,28 @@ def krippendorff_alpha(
     import numpy as np
     from krippendorff import alpha
 
-    def of(groups: Sequence[Sequence[float]]) -> float | None:
-        present = sorted({value for group in groups for value in group})
+    counts = np.array([[group.count(value) for value in domain] for group in rated])
+
+    def of(drawn: Sequence[Sequence[int]]) -> float | None:
+        table = counts[[i for members in drawn for i in members]]
+        present = np.flatnonzero(table.sum(axis=0))
         if len(present) == 1:
             return None
-        counts = np.array([[group.count(value) for value in present] for group in groups])
-        return float(alpha(value_counts=counts, value_domain=present, level_of_measurement=level))
+        names, table = [domain[i] for i in present], table[:, present]
+        return float(alpha(value_counts=table, value_domain=names, level_of_measurement=level))
 
-    value = of(rated)
+    names = range(len(ratings)) if clusters is None else clusters
+    of_rated = [name for name, group in zip(names, ratings, strict=True) if len(group) > 1]
+    members: dict[Hashable, list[int]] = {}
+    for i, name in enumerate(of_rated):
+        members.setdefault(name, []).append(i)
+    value = of(list(members.values()))
     assert value is not None
-    interval = bootstrap(rated, of, resamples=1000)
+    interval = bootstrap(list(members.values()), of, resamples=1000)
     more = {"level": level, "ratings": sum(map(len, rated))}
-    how = f"bootstrap over {unit}, 1000 draws" if interval else "none: too few to resample"
+    over = unit if clusters is None else "clusters"
+    more |= {} if clusters is None else {"clusters": len(members)}
+    how = f"bootstrap over {over}, 1000 draws" if interval else "none: too few to resample"
     return Estimate(value, len(rated), unit, interval, how, more=more)
 
 
