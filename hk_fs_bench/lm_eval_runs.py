@@ -7,25 +7,20 @@ here with the model's own tokenizer, so that an answer cut off by the limit is k
 from __future__ import annotations
 
 import codecs
-import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import UndefinedError
 
 from hk_fs_bench import prompts
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset, docs, jsonl_rows
+from hk_fs_bench.lm_eval_model import RecordedModel, limit_of, regime_of, thinking_mode
 from hk_fs_bench.runs import FORMAT_VERSION, Run, key_of, write_json, write_jsonl
 
-LIMIT_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-WEIGHTS = ("*.safetensors", "*.bin", "*.gguf", "*.pt", "*.pth")
 SECONDS = (
     "run-level: wall time of the whole lm-eval run, model loading included, over all its requests"
 )
@@ -64,7 +59,7 @@ def convert(
         results = json.loads(results_path.read_text("utf-8"))
         stamp = results_path.stem.removeprefix("results_")
         known = [task for task in results["configs"] if task.startswith("hk_fs_")]
-        model = _Model(dict(results["config"]), tokenizer)
+        model = RecordedModel(dict(results["config"]), tokenizer)
         dict(results["configs"]), dict(results["versions"])
     except (ValueError, KeyError, AttributeError, TypeError):
         raise UserError(f"{results_path} is no result file of lm-eval 0.4") from None
@@ -82,7 +77,7 @@ def convert(
         raise UserError(f"{home} has no samples of {', '.join(lacking)}, which its results name")
     rows = []
     for task, path in samples.items():
-        found = list(_rows(task, path, model))
+        found = list(_rows(task, path, model, results["configs"][task].get("repeats")))
         if not found:
             raise UserError(f"{path} is empty: there is no sample of {task}")
         _check(found, path, prompts.load_task(task), dataset)
@@ -119,65 +114,11 @@ def _check(
                 )
 
 
-@dataclass
-class _Model:
-    """What lm-eval recorded of the model, and its tokenizer if it can be had."""
-
-    config: dict[str, Any]
-    tokenizer_name: str | None
-
-    @cached_property
-    def args(self) -> dict[str, Any]:
-        args = self.config["model_args"] or {}
-        if isinstance(args, str):
-            args = dict(pair.split("=", 1) for pair in args.split(",") if "=" in pair)
-        return dict(args)
-
-    @cached_property
-    def name(self) -> str:
-        return str(self.args.get("pretrained") or self.args.get("model") or self.config["model"])
-
-    @cached_property
-    def folder(self) -> Path | None:
-        path = Path(self.name).expanduser()
-        return path if path.is_dir() else None
-
-    @cached_property
-    def tokenizer(self) -> Any | None:
-        if self.args.get("gguf_file") and self.tokenizer_name is None:
-            return None  # reading a tokenizer out of GGUF takes a minute; --tokenizer can name one
-        name = self.tokenizer_name or self.args.get("tokenizer") or self.args.get("pretrained")
-        if name is None:
-            return None
-        try:
-            from transformers import AutoTokenizer
-
-            return AutoTokenizer.from_pretrained(str(name), revision=self.args.get("revision"))
-        except (ImportError, OSError, ValueError) as error:
-            if self.tokenizer_name is not None:
-                raise UserError(f"--tokenizer {name} can't be loaded: {error}") from None
-            return None
-
-    def count(self, text: str) -> int | None:
-        """Tokens of a text, special tokens as they stand in it and none added."""
-        if self.tokenizer is None:
-            return None
-        clean = text.encode("utf-8", "replace").decode("utf-8")
-        return len(self.tokenizer(clean, add_special_tokens=False)["input_ids"])
-
-    @cached_property
-    def weights_sha256(self) -> str | None:
-        """One hash over the weight files of a local folder; None for a Hub id."""
-        if self.folder is None:
-            return None
-        lines = []
-        for path in sorted(p for pattern in WEIGHTS for p in self.folder.glob(pattern)):
-            with path.open("rb") as file:
-                lines.append(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n")
-        return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else None
-
-
-def _rows(task: str, path: Path, model: _Model) -> Iterator[dict[str, Any]]:
+def _rows(
+    task: str, path: Path, model: RecordedModel, repeats: int | None
+) -> Iterator[dict[str, Any]]:
+    # Under `accelerate launch` lm-eval evens out its processes by asking a last document again, and
+    # logs that answer as one repeat more.
     ours = prompts.load_task(task)
     generates = ours.output_type != "multiple_choice"
     raw = path.read_bytes().removeprefix(codecs.BOM_UTF8)
@@ -198,7 +139,7 @@ def _rows(task: str, path: Path, model: _Model) -> Iterator[dict[str, Any]]:
             }
             doc["dataset_version"], doc["dataset_sha256"]
             settings = dict(arguments["gen_args_0"]["arg_1"]) if generates else {}
-            texts = _texts(resps) if generates else []
+            texts = _texts(resps)[:repeats] if generates else []
             logprobs = [] if generates else [float(resp[0][0]) for resp in resps]
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, UndefinedError):
             raise UserError(f"{path} line {number} is no sample of {task}") from None
@@ -206,7 +147,7 @@ def _rows(task: str, path: Path, model: _Model) -> Iterator[dict[str, Any]]:
         if not generates:
             yield row | {"sample": 0, "option_logprobs": logprobs, "token_usage": _usage(None)}
             continue
-        limit = _limit(settings)
+        limit = limit_of(settings)
         for sample_number, text in enumerate(texts):
             tokens = None if text is None else model.count(text)
             cut = tokens is not None and limit is not None and tokens >= int(limit)
@@ -228,40 +169,6 @@ def _texts(resps: Any) -> list[str | None]:
     return resps[0]
 
 
-def _limit(settings: dict[str, Any]) -> Any | None:
-    return next((v for name in LIMIT_NAMES if (v := settings.get(name))), None)
-
-
-def _regime(settings: list[dict[str, Any]], label: str | None, model: _Model) -> str:
-    """What was sent, whatever the label says: paper, greedy or custom."""
-    if not settings:
-        return "greedy"  # Probabilities alone: nothing samples.
-    if label == "paper":
-        paper = _paper_settings(str(model.args.get("pretrained")))
-        if paper is not None and all(_bare(sent) == paper for sent in settings):
-            return "paper"
-    greedy = all(not sent.get("do_sample") and not sent.get("temperature") for sent in settings)
-    return "greedy" if greedy and label != "paper" else "custom"
-
-
-def _bare(settings: dict[str, Any]) -> dict[str, Any]:
-    """Generation settings without the limit, and without stop strings where there are none."""
-    return {
-        name: value
-        for name, value in settings.items()
-        if name not in LIMIT_NAMES and (name, value) != ("until", [])
-    }
-
-
-def _paper_settings(pretrained: str) -> dict[str, Any] | None:
-    """The gen_kwargs of a model's file in configs/paper; None if there is none."""
-    for path in sorted((prompts.tasks_folder() / "configs" / "paper").glob("*.yaml")):
-        config = yaml.safe_load(path.read_text("utf-8"))
-        if config["model_args"]["pretrained"] == pretrained:
-            return _bare(config["gen_kwargs"])
-    return None
-
-
 def _usage(input_tokens: int | None, output_tokens: int | None = None) -> dict[str, int | None]:
     return {
         "input_tokens": input_tokens,
@@ -275,7 +182,7 @@ def _manifest(
     results: dict[str, Any],
     samples: dict[str, Path],
     rows: list[dict[str, Any]],
-    model: _Model,
+    model: RecordedModel,
     model_id: str | None,
 ) -> dict[str, Any]:
     editions = {(r["_doc"]["dataset_version"], r["_doc"]["dataset_sha256"]) for r in rows}
@@ -302,7 +209,7 @@ def _manifest(
             "weights_sha256": model.weights_sha256,
             "provider": results["config"]["model"],
             "deployment": "local" if local else "api",
-            "mode": _thinking(model.args.get("enable_thinking")),
+            "mode": thinking_mode(model.args.get("enable_thinking")),
             "search": "off" if local else "unknown",
         },
         "protocol": {
@@ -316,10 +223,10 @@ def _manifest(
             "model_has_chat_template": None if model.tokenizer is None else bool(has_template),
             "chat_template_sha256": results.get("chat_template_sha"),
             "num_fewshot": max(results.get("n-shot", {}).get(task, 0) for task in samples),
-            "regime": _regime(sampling, label, model),
+            "regime": regime_of(sampling, label, model),
             "regime_label": label,
             "max_tokens": {
-                task: _limit(config.get("generation_kwargs") or {})
+                task: limit_of(config.get("generation_kwargs") or {})
                 for task, config in zip(samples, configs, strict=True)
             },
             "system_instruction_sha": results.get("system_instruction_sha"),
@@ -341,11 +248,6 @@ def _manifest(
         },
         "started_at": results.get("date"),
     }
-
-
-def _thinking(value: Any) -> str:
-    """lm-eval's enable_thinking, a boolean or its text, as the name of a mode."""
-    return {"true": "on", "false": "off"}.get(str(value).lower(), "none")
 
 
 def _results_files(folder: Path) -> list[Path]:

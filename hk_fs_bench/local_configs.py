@@ -1,0 +1,147 @@
+"""Configs of local runs: a model's file (configs/<regime>/<model>.yaml) and a machine's scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hk_fs_bench import prompts
+from hk_fs_bench.errors import UserError
+
+# Prompt and answer of one question, in tokens: the longest prompt has about 500, an answer 512.
+TOKENS_A_QUESTION = 1024
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a machine changes; the fields are those of configs/scales.yaml."""
+
+    name: str
+    says: str
+    run_here: str
+    copies: str
+    model: str | None = None
+    device: str | None = None
+    model_args: dict[str, Any] | None = None
+    batch: int = 1
+    launch: tuple[str, ...] = ()
+
+    def words(self, **values: object) -> list[str]:
+        """The launcher's words, with what stands in braces replaced."""
+        return [word.format(**values) for word in self.launch]
+
+
+@dataclass(frozen=True)
+class Config:
+    """A model at a scale: what lm-eval is told. `lm_eval` is what its --config file would hold."""
+
+    name: str
+    scale: Scale
+    lm_eval: dict[str, Any]
+
+    @property
+    def model_args(self) -> dict[str, Any]:
+        return dict(self.lm_eval["model_args"])
+
+    @property
+    def regime(self) -> str | None:
+        return (self.lm_eval.get("metadata") or {}).get("hk_fs_regime")
+
+
+def folder() -> Path:
+    return prompts.tasks_folder() / "configs"
+
+
+@lru_cache
+def _file() -> dict[str, Any]:
+    return dict(yaml.safe_load((folder() / "scales.yaml").read_text("utf-8")))
+
+
+def scales() -> dict[str, Scale]:
+    """Every scale by name."""
+    return {
+        name: Scale(name, **{**fields, "launch": tuple(fields.get("launch", ()))})
+        for name, fields in _file()["scales"].items()
+    }
+
+
+def models(regime: str) -> list[str]:
+    """The names of the models that have a file in that regime."""
+    return sorted(path.stem for path in (folder() / regime).glob("*.yaml"))
+
+
+def resolve(model: str, scale: str, *, regime: str = "paper", gpus: int = 1) -> Config:
+    """The config of a model at a scale.
+
+    Args:
+        model: a name of configs/<regime>/, a YAML file of that form, a model's folder, or a Hub id
+            "org/name". The last two are asked greedily, with their own default dtype.
+        gpus: how many GPUs the scale spreads over.
+
+    Raises:
+        UserError: no such scale, model, file or regime, or a file of another form.
+    """
+    known = scales()
+    if scale not in known:
+        raise UserError(f"no scale {scale}; there are {', '.join(known)}")
+    chosen = known[scale]
+    config = _model_file(model, regime)
+    args = {k: v for k, v in config["model_args"].items() if k != "parallelize"}
+    changed = chosen.model_args or {}
+    args |= {k: gpus if v == "{gpus}" else v for k, v in changed.items()}
+    config |= {"model": chosen.model, "model_args": args, "batch_size": chosen.batch}
+    if chosen.device:
+        config["device"] = chosen.device
+    return Config(Path(model).stem if model.endswith((".yaml", ".yml")) else model, chosen, config)
+
+
+def _model_file(model: str, regime: str) -> dict[str, Any]:
+    path = folder() / regime / f"{model}.yaml"
+    if model.endswith((".yaml", ".yml")):
+        path = Path(model)
+    elif not path.is_file():
+        if not Path(model).is_dir() and model.count("/") != 1:
+            raise UserError(
+                f"no model {model} in the regime {regime}; there are {', '.join(models(regime))}, "
+                "or name a folder, a Hub id org/name, or a YAML file"
+            )
+        return {
+            "model_args": {"pretrained": model},
+            "tasks": ["hk_fs"],
+            "apply_chat_template": True,
+            "gen_kwargs": {"do_sample": False, "repetition_penalty": 1.0},
+            "metadata": {"hk_fs_regime": "greedy"},
+        }
+    try:
+        config = yaml.safe_load(path.read_text("utf-8"))
+        config["model_args"]["pretrained"]
+        return dict(config)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no UTF-8"
+        raise UserError(f"{path} can't be read: {reason}") from None
+    except (yaml.YAMLError, KeyError, TypeError):
+        raise UserError(
+            f"{path} is no config of lm-eval: model_args.pretrained is missing"
+        ) from None
+
+
+def memory_lines() -> list[str]:
+    """What each model needs: computed from its shape in bfloat16, not measured."""
+    lines = []
+    for name, shape in _file()["models"].items():
+        weights = 2 * shape["parameters"]
+        answer = shape["cache_bytes"] * TOKENS_A_QUESTION / 1e6
+        lines.append(
+            f"{name}: weights {weights:.0f} GB a copy, cache {answer:.0f} MB an answer "
+            f"of the batch ({TOKENS_A_QUESTION} tokens), at least {shape['gpus_of_80_gb']} x 80 GB a copy"
+        )
+    return lines
+
+
+def scale_lines() -> list[str]:
+    """Every scale, what it is for, and what was run of it."""
+    return [f"{name}: {s.says}. Run: {s.run_here}." for name, s in scales().items()]
