@@ -83,8 +83,9 @@ def _parse(
         value = LETTERS[logprobs.index(max(logprobs))]
         parsed = first = {"value": value, "method": "loglikelihood", "status": "valid"}
     else:
-        parsed = _parse_text(row, item, row.get("finish_reason"))
-        first = _parse_text(row, item, None)
+        parsed = first = _parse_text(row, item, row.get("finish_reason"))
+        if from_lm_eval:
+            first = _parse_text(row, item, None)
     out |= parsed
     # lm-eval's own filters can't know why an answer ended; what that changes is counted.
     out["changed_by_finish_reason"] = from_lm_eval and parsed != first

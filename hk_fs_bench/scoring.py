@@ -65,6 +65,17 @@ def score_runs(
         UserError: a run was asked on another edition than `dataset`, has an item that is unknown,
             or is broken.
     """
+    scored = evaluate(runs, dataset, wanted)
+    for one in scored:
+        write_jsonl(one.run.folder / "items.jsonl", [r for rows in one.rows.values() for r in rows])
+        write_json(one.run.folder / "scores.json", one.scores)
+    return scored
+
+
+def evaluate(
+    runs: Sequence[Run], dataset: Dataset, wanted: Wanted | None = None
+) -> list[ScoredRun]:
+    """What `score_runs` does, without a file written; the runs need no folder."""
     scored = [_read(run, dataset) for run in runs]
     open_tasks = [(one, task) for one in scored for task in one.rows if _is_open(task)]
     systems = [System(one.run.folder, one.answered(task)) for one, task in open_tasks]
@@ -76,9 +87,6 @@ def score_runs(
             cast("dict[str, Any]", row)["metrics"] = values
     for one in scored:
         one.scores = _scores(one, dataset)
-    for one in scored:
-        write_jsonl(one.run.folder / "items.jsonl", [r for rows in one.rows.values() for r in rows])
-        write_json(one.run.folder / "scores.json", one.scores)
     return scored
 
 

@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from hk_fs_bench.answers.folding import fold, fold_plain
@@ -49,7 +49,7 @@ class Options:
     @classmethod
     def of(cls, choices: Sequence[str]) -> Options:
         given = choices if isinstance(choices, Iterable) else ()
-        return cls(tuple(str(choice) for choice in islice(given, 26)))
+        return _of_texts(tuple(str(choice) for choice in islice(given, 26)))
 
     @cached_property
     def folded(self) -> dict[str, str]:
@@ -164,6 +164,12 @@ class Options:
         """How many of the words `said` an option has, and the most that another one has."""
         rivals = [len(said & set(_WORD.findall(o))) for o in self.folded.values() if o != own]
         return len(said & set(_WORD.findall(own))), max(rivals, default=0)
+
+
+# The same questions are asked of every model: what an option folds to is found once.
+@lru_cache(maxsize=4096)
+def _of_texts(texts: tuple[str, ...]) -> Options:
+    return Options(texts)
 
 
 def _starts(text: str, beginning: str) -> bool:
