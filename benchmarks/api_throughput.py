@@ -258,7 +258,7 @@ def ratio(ours: list[float], others: list[float]) -> str:
 
 
 def spread(values: list[float]) -> str:
-    return f"{statistics.median(values):6.2f} ({min(values):.2f} to {max(values):.2f})"
+    return f"{statistics.median(values):7.3f} ({min(values):.3f} to {max(values):.3f})"
 
 
 if __name__ == "__main__":
