@@ -50,6 +50,7 @@ class ApiJudge:
     Args:
         service_id, base_url: for an entry that leaves them open, as a server of one's own.
         max_cost: USD for all that is asked.
+        prompt: `version` and `max_tokens` of what is asked; the key points' without it.
 
     Raises:
         UserError: no such entry, something open that was not given, a missing key, a price that
@@ -64,7 +65,9 @@ class ApiJudge:
         base_url: str | None = None,
         max_cost: float | None = None,
         models_file: Path | None = None,
+        prompt: Mapping[str, Any] | None = None,
     ) -> None:
+        self._prompt = settings() if prompt is None else prompt
         registry = api_models.load(models_file)
         entry = registry.model(name)
         self.provider = registry.provider(entry)
@@ -103,8 +106,8 @@ class ApiJudge:
 
         Replies of earlier commands count where their prompt was the same, letter for letter.
         """
-        known = {q.folder: self._known(self._place(q.folder)) for q in queries}
-        missing = [q for q in queries if known[q.folder].get(q.key, ("",))[0] != _sha(q)]
+        known = {q.folder: self._known(self.place(q.folder)) for q in queries}
+        missing = self.missing(queries)
         if missing:
             for query, row in asyncio.run(self._ask_all(missing)):
                 known[query.folder][query.key] = (_sha(query), row["output"])
@@ -114,8 +117,20 @@ class ApiJudge:
             for sha, reply in [known[query.folder].get(query.key, ("", None))]
         ]
 
-    def _place(self, folder: Path) -> Path:
+    def place(self, folder: Path) -> Path:
+        """Where this judge's replies about what lies in `folder` are kept, in the form of a run."""
         return folder / "judges" / self._slug
+
+    def missing(self, queries: Sequence[Query]) -> list[Query]:
+        """The queries without a reply, which are what `ask` would pay for."""
+        known = {q.folder: self._known(self.place(q.folder)) for q in queries}
+        return [q for q in queries if known[q.folder].get(q.key, ("",))[0] != _sha(q)]
+
+    def most(self, queries: Sequence[Query]) -> float | None:
+        """What these queries may cost at most, in USD; None without a price."""
+        if self.model.price is None:
+            return None
+        return sum(self._most(self._body(query)) for query in queries)
 
     def _known(self, place: Path) -> dict[runs.Key, tuple[str, str | None]]:
         """The settled replies of a folder: key → the prompt's hash and the reply."""
@@ -140,7 +155,7 @@ class ApiJudge:
         answered: list[tuple[Query, dict[str, Any]]] = []
         async with contextlib.AsyncExitStack() as stack:
             for folder in dict.fromkeys(query.folder for query in queries):
-                place = self._place(folder)
+                place = self.place(folder)
                 logs[folder] = stack.enter_context(runs.PredictionLog(place))
                 runs.write_json(place / "run.json", self._manifest())
             session = await stack.enter_async_context(
@@ -159,12 +174,9 @@ class ApiJudge:
         answered: list[tuple[Query, dict[str, Any]]],
         key: str | None,
     ) -> None:
-        wishes, _ = providers.applied(self.model, {"temperature": 0} | self.model.request)
-        body = providers.payload(
-            self.model, query.prompt, wishes=wishes, answer_limit=settings()["max_tokens"]
-        )
+        body = self._body(query)
         try:
-            answer = await session.ask(body, most=self._most(body), droppable=list(wishes))
+            answer = await session.ask(body, most=self._most(body), droppable=list(self._wishes()))
         except Stopped:
             self.failed += 1
             return
@@ -192,6 +204,15 @@ class ApiJudge:
         else:
             self.failed += 1
 
+    def _wishes(self) -> dict[str, Any]:
+        return providers.applied(self.model, {"temperature": 0} | self.model.request)[0]
+
+    def _body(self, query: Query) -> dict[str, Any]:
+        limit = self._prompt["max_tokens"]
+        return providers.payload(
+            self.model, query.prompt, wishes=self._wishes(), answer_limit=limit
+        )
+
     def _most(self, body: Mapping[str, Any]) -> float:
         """What one call may cost at most, in USD: its whole limit, and a token per two bytes."""
         if self.model.price is None:
@@ -205,7 +226,7 @@ class ApiJudge:
             "format": runs.FORMAT_VERSION,
             "tasks": [],
             "judge": {"id": self.name, "provider": self.model.provider, "url": self._url},
-            "prompt_version": settings()["version"],
+            "prompt_version": self._prompt["version"],
         }
 
 

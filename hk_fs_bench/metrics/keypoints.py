@@ -44,10 +44,18 @@ def prompt(item: OEQItem, answer: str) -> str:
     """What the judge is asked about an answer to `item`, which has key points."""
     environment = Environment(undefined=StrictUndefined, autoescape=False)
     points = [point.text for point in item.key_points or []]
-    # The answer must not look as if it ended before it does.
-    plain = _FENCE.sub("=", well_formed(answer))
     template = environment.from_string(settings()["template"])
-    return template.render(question=item.question, points=points, answer=plain)
+    return template.render(question=item.question, points=points, answer=fenceless(answer))
+
+
+def fenceless(answer: str) -> str:
+    """An answer that can't look as if it ended before the prompt's fence of equals signs."""
+    return _FENCE.sub("=", well_formed(answer))
+
+
+def without_reasoning(text: str) -> str:
+    """A judge's reply without the thinking that some write before it."""
+    return _REASONING.sub("", text)
 
 
 def read_verdict(text: str | None, points: int) -> Verdict | None:
@@ -55,7 +63,7 @@ def read_verdict(text: str | None, points: int) -> Verdict | None:
 
     Nothing is guessed: a point without a word, or any other word than true or false, spoils it.
     """
-    found = _OBJECT.findall(_REASONING.sub("", text or ""))
+    found = _OBJECT.findall(without_reasoning(text or ""))
     if not found:
         return None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.stats.estimate import Estimate, undefined
 from hk_fs_bench.stats.intervals import (
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from hk_fs_bench.stats.intervals import Floats
 
 # item → rater → rating
-Table = Mapping[Hashable, Mapping[str, float]]
+Table = Mapping[Any, Mapping[str, float]]
 COMPONENTS = ("items", "raters", "residual")
 _DRAWS = 2000
 
 
 def variance_components(
-    table: Table, clusters: Mapping[Hashable, Hashable] | None = None, unit: str = "items"
+    table: Table, clusters: Mapping[Any, Hashable] | None = None, unit: str = "items"
 ) -> dict[str, Estimate]:
     """The variance of `items`, of `raters` (their severity) and the `residual` of single ratings.
 
@@ -126,7 +126,7 @@ def _resampled(sums: Floats, clusters: list[Hashable], k: int) -> Floats | None:
     return resampled(by_cluster, statistic, _DRAWS)
 
 
-def reliability_within(blocks: Mapping[Hashable, Table], unit: str = "blocks") -> Estimate:
+def reliability_within(blocks: Mapping[Any, Table], unit: str = "blocks") -> Estimate:
     """ICC(C,k) of the items inside a block, pooled over blocks that raters rated in full.
 
     How far the mean rating tells the items of one block apart, such as the answers to one question:
