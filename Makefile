@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each installs what it needs into .venv.
+# `make demo`, `make test` and `make eval`. Each installs what it needs into .venv.
 SHELL := /bin/bash
 VENV ?= .venv
 PY := $(VENV)/bin/python
@@ -9,8 +9,12 @@ LIMIT ?= 10
 DEVICE ?= cpu
 TASKS ?= hk_fs
 BATCH ?= 15
+CONFIG ?= one-gpu
+REGIME ?= paper
+GPUS ?= 1
+EVAL ?=
 
-.PHONY: demo test lint clean
+.PHONY: demo eval test lint clean
 
 demo: $(VENV)/.local ## run the three paper tasks on a small real model: MODEL= LIMIT= DEVICE=
 	@set -eo pipefail; \
@@ -24,6 +28,18 @@ demo: $(VENV)/.local ## run the three paper tasks on a small real model: MODEL= 
 	  --tasks $(TASKS) --include_path lm_eval_tasks --limit $(LIMIT) --device $(DEVICE) \
 	  --batch_size $(BATCH) --apply_chat_template --log_samples --output_path $$out > /dev/null; \
 	$(PY) scripts/score.py $$out $$id
+
+# Without MODEL the small one. EVAL holds further options of scripts/run_local.py, and those are its
+# words: EVAL="--limit 10 --part 2/8". The same command again goes on where it stopped.
+eval: $(VENV)/.local ## a model at a scale, scored: MODEL= CONFIG= REGIME= GPUS= EVAL=
+	@set -eo pipefail; \
+	model="$(MODEL)"; id=; \
+	if [ -z "$$model" ]; then \
+	  model=$$($(PY) scripts/small_model.py .cache); id="--model-id HuggingFaceTB/SmolLM2-135M-Instruct"; \
+	fi; \
+	run=$$(LMEVAL_LOG_LEVEL=ERROR $(PY) scripts/run_local.py "$$model" $$id --scale $(CONFIG) \
+	  --regime $(REGIME) --gpus $(GPUS) $(EVAL)); \
+	$(PY) scripts/score.py "$$run"
 
 test: $(VENV)/.test ## run every test that this machine can run
 	$(PY) -m pytest

@@ -74,10 +74,16 @@ def _seconds(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
         average = timing["total_seconds"] / timing["requests"] if timing["requests"] else None
         figure = {"mean": average, "n": timing["requests"]}
         return figure | {"definition": timing["seconds_definition"]}
-    per_call = mean(rows, lambda row: (row["performance"] or {}).get("latency_ms"))
-    if per_call["mean"] is not None:
-        per_call["mean"] /= 1000
-    return per_call | {"definition": PER_CALL}
+    each = mean(rows, _milliseconds)
+    if each["mean"] is not None:
+        each["mean"] /= 1000
+    return each | {"definition": timing.get("seconds_definition", PER_CALL)}
+
+
+def _milliseconds(row: Row) -> float | None:
+    """Of a call, or a local batch's time shared out over its answers."""
+    performance = row["performance"] or {}
+    return performance.get("latency_ms", performance.get("batch_share_ms"))
 
 
 def _usd(run: Run, rows: Sequence[Row]) -> dict[str, Any]:

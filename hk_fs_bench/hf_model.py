@@ -25,7 +25,8 @@ class CountingHF(HFLM):  # type: ignore[misc]
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         self._counts: list[tuple[int, str]] = []
         heard: list[tuple[str, str]] = []
-        hook, self.cache_hook = self.cache_hook, _Hook(heard)
+        hook: Any = self.cache_hook
+        self.cache_hook: Any = _Hook(heard)
         try:
             texts: list[str] = super().generate_until(requests, disable_tqdm=disable_tqdm)
         finally:
@@ -48,6 +49,32 @@ class CountingHF(HFLM):  # type: ignore[misc]
             whole = context.shape[1] + length >= max_length
             self._counts.append((length, "length" if whole and not at_end else "stop"))
         return out
+
+    def most_at_once(self, prompt: int, new: int) -> int | None:
+        """How many answers the free memory of the GPUs holds, by arithmetic; None on a CPU.
+
+        Args:
+            prompt, new: tokens of the longest prompt and of its answer.
+
+        Counted are the cache of keys and values with a fifth of room for its growth, what a layer
+        holds of the prompt, and three copies of the logits; a tenth of the memory is left free.
+        """
+        if self.device.type != "cuda":
+            return None
+        shape = self.model.config.get_text_config()
+        size = self.model.dtype.itemsize
+        heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
+        width = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
+        cache = 2 * shape.num_hidden_layers * heads * width * size * (prompt + new)
+        layer = 3 * prompt * (getattr(shape, "intermediate_size", None) or 4 * shape.hidden_size)
+        each = 1.2 * cache + layer * size + 3 * 4 * shape.vocab_size
+        devices = set(getattr(self.model, "hf_device_map", {"": self.device}).values())
+        free = sum(
+            torch.cuda.mem_get_info(torch.device(device))[0]
+            for device in devices
+            if str(device) not in ("cpu", "disk")
+        )
+        return max(1, int(0.9 * free // each))
 
     def _end_tokens(self) -> list[int]:
         ends = self.model.generation_config.eos_token_id

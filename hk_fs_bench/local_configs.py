@@ -137,7 +137,8 @@ def memory_lines() -> list[str]:
         answer = shape["cache_bytes"] * TOKENS_A_QUESTION / 1e6
         lines.append(
             f"{name}: weights {weights:.0f} GB a copy, cache {answer:.0f} MB an answer "
-            f"of the batch ({TOKENS_A_QUESTION} tokens), at least {shape['gpus_of_80_gb']} x 80 GB a copy"
+            f"of the batch ({TOKENS_A_QUESTION} tokens), at least {shape['gpus_of_80_gb']} x 80 GB "
+            "a copy"
         )
     return lines
 

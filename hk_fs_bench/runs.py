@@ -2,6 +2,7 @@
 
 runs/<name>/run.json           the manifest
 runs/<name>/predictions.jsonl  append-only, one row an answer
+runs/<name>/parts/             of a run of several processes: a run folder each (see run_parts)
 runs/<name>/items.jsonl        derived: parsed and scored rows
 runs/<name>/scores.json        derived
 """

@@ -57,8 +57,10 @@ def arguments() -> argparse.Namespace:
 
 
 def read(folder: Path, args: argparse.Namespace, dataset: Dataset) -> Run:
-    from hk_fs_bench import lm_eval_runs, runs
+    from hk_fs_bench import lm_eval_runs, run_parts, runs
 
+    if parts := run_parts.folders(folder):
+        return run_parts.merge(folder, [read(part, args, dataset) for part in parts])
     if lm_eval_runs.is_lm_eval_output(folder):
         return lm_eval_runs.convert(
             folder, model_id=args.model_id, tokenizer=args.tokenizer, dataset=dataset

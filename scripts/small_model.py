@@ -1,19 +1,18 @@
-"""Print the folder of the demo's small model, making it on the first call.
+"""Print the folder of the demo's small model, making it on the first call."""
 
-python scripts/small_model.py [CACHE]
-"""
-
-import sys
+import argparse
 from pathlib import Path
 
 from hk_fs_bench.errors import run_command
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cache", type=Path, nargs="?", default=Path(".cache"))
+    args = parser.parse_args()
     from hk_fs_bench.small_model import safetensors_folder
 
-    cache = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(".cache")
-    print(safetensors_folder(cache))
+    print(safetensors_folder(args.cache))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,193 @@
+"""Answering on one's own machine: lm-eval's tasks and engines, every answer kept as it comes.
+
+lm-eval builds the requests and generates; here they are dealt out in batches, timed, and appended
+to the part of a run folder. Nothing that is in the folder is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from hk_fs_bench import api_manifest, prompts, run_parts, runs
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.lm_eval_model import limit_of
+from hk_fs_bench.local_batches import Progress, Question, Watch, answers, length
+from hk_fs_bench.local_plan import Job, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+INTERRUPTED = "stopped by Ctrl-C"
+SEED = 1234
+
+
+def load_model(job: Job) -> Any:
+    """lm-eval's model of a job's config, on its device. Takes as long as the weights take."""
+    from lm_eval.api.registry import get_model
+
+    told = job.config.lm_eval
+    kind = get_model(told["model"])
+    extra = {"batch_size": told["batch_size"], "device": told.get("device")}
+    if told["model"] == "hf":
+        from hk_fs_bench.hf_model import CountingHF
+
+        kind = CountingHF
+    elif told["model"] == "vllm":
+        # The engine batches by itself; what it is given at once is `batch`.
+        extra = {"batch_size": "auto"}
+    try:
+        return kind.create_from_arg_obj(job.config.model_args, extra)
+    except ModuleNotFoundError as error:
+        raise UserError(f"the scale {job.config.scale.name} needs {error.name}: {error}") from None
+    except OSError as error:
+        name = job.manifest["model"]["id"]
+        raise UserError(f"{name} can't be loaded: {str(error).splitlines()[0]}") from None
+
+
+def questions(lm: Any, job: Job) -> list[Question]:
+    """What is to be asked, as lm-eval builds it, by task, longest prompt first."""
+    from lm_eval.tasks import TaskManager
+
+    manager = TaskManager(
+        include_path=str(prompts.tasks_folder()),
+        include_defaults=False,
+        metadata=job.config.lm_eval["metadata"],
+    )
+    wanted = set(job.todo)
+    names = [task.name for task in job.tasks if any(key[0] == task.name for key in job.todo)]
+    loaded = manager.load(names)["tasks"]
+    found: list[Question] = []
+    for task in (task for task in job.tasks if task.name in loaded):
+        theirs = loaded[task.name]
+        if task.output_type == "generate_until":
+            theirs.set_config("generation_kwargs", settings_of(job.config, task), update=True)
+        theirs.set_config("num_fewshot", 0)
+        used = job.manifest["protocol"]["chat_template_used"]
+        theirs.build_all_requests(
+            apply_chat_template=used,
+            fewshot_as_multiturn=used,
+            chat_template=lm.apply_chat_template if used else None,
+            tokenizer_name=lm.tokenizer_name if used else "",
+        )
+        grouped: dict[runs.Key, list[Any]] = {}
+        for request in theirs.instances:
+            key = (task.name, request.doc["id"], request.doc["variant"], 0)
+            if key in wanted:
+                grouped.setdefault(key, []).append(request)
+        own = [_question(task, key, tuple(requests)) for key, requests in grouped.items()]
+        found += sorted(own, key=lambda question: (-length(lm, question), question.key))
+    return found
+
+
+def _question(task: prompts.Task, key: runs.Key, requests: tuple[Any, ...]) -> Question:
+    prompt, asked = prompts.render(task, requests[0].doc), str(requests[0].args[0])
+    generates = task.output_type == "generate_until"
+    limit = limit_of(requests[0].args[1]) if generates else None
+    sha256 = prompts.prompt_sha256(prompt if prompt in asked else asked)
+    return Question(key, requests, sha256, limit)
+
+
+def run(
+    job: Job, *, load: Callable[[Job], Any] = load_model, watch: Watch = lambda _: None
+) -> Progress:
+    """Answer a job's share, and rebuild the run of all parts that are there.
+
+    Args:
+        load: makes the model; not called when nothing is left to ask.
+        watch: called after every batch.
+
+    Raises:
+        UserError: another process writes to this part, the disk is full, or one answer alone does
+            not fit into memory.
+    """
+    with runs.PredictionLog(job.part) as log:
+        progress = Progress(len(job.todo), int(job.config.lm_eval["batch_size"]))
+        if job.todo:
+            _session(job, log, progress, load, watch)
+        else:
+            _write_manifest(job, log, progress)
+    merge(job.folder)
+    return progress
+
+
+def _session(
+    job: Job,
+    log: runs.PredictionLog,
+    progress: Progress,
+    load: Callable[[Job], Any],
+    watch: Watch,
+) -> None:
+    job.manifest["started_at"] = job.manifest["started_at"] or api_manifest.now()
+    seed = SEED + job.done + 1_000_003 * job.share.index
+    session: dict[str, Any] = {"started_at": api_manifest.now(), "seed": seed, "answered": 0}
+    job.manifest["sessions"].append(session)
+    job.manifest["stopped"] = "it did not end"  # What a kill leaves behind.
+    _write_manifest(job, log, progress)
+    try:
+        begun = time.monotonic()
+        lm = load(job)
+        # Another seed each time, lest a session that goes on repeats what the one before drew.
+        _seed(seed)
+        asked = questions(lm, job)
+        session["device"] = _device(lm)
+        session["loading_seconds"] = round(time.monotonic() - begun, 1)
+        progress.started = time.monotonic()
+        for row in answers(lm, asked, progress, watch):
+            log.append(row)
+            session["answered"] += 1
+        job.manifest["stopped"] = None
+    except KeyboardInterrupt:
+        job.manifest["stopped"] = INTERRUPTED
+        raise
+    except Exception as error:
+        job.manifest["stopped"] = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        raise
+    finally:
+        session["seconds"] = round(progress.seconds, 1)
+        session["batch"] = progress.batch
+        job.done += session["answered"]
+        _write_manifest(job, log, progress)
+        if job.manifest["stopped"]:
+            merge(job.folder)
+
+
+def _device(lm: Any) -> str | None:
+    """What the engine says it runs on, a GPU by its name."""
+    device = getattr(lm, "device", None)
+    if getattr(device, "type", None) != "cuda":
+        return None if device is None else str(device)
+    import torch
+
+    return f"{device} {torch.cuda.get_device_name(device)}"
+
+
+def _seed(seed: int) -> None:
+    from lm_eval.utils import set_torch_seed
+
+    set_torch_seed(seed)
+
+
+def _write_manifest(job: Job, log: runs.PredictionLog, progress: Progress) -> None:
+    job.manifest["complete"] = job.done >= sum(job.manifest["planned"].values())
+    job.manifest["software"]["batch_size"] = progress.batch
+    runs.write_json(log.folder / "run.json", job.manifest)
+
+
+def merge(folder: Path) -> runs.Run:
+    """The run of all the parts that a folder of local runs holds now."""
+    with _alone(folder):
+        parts = [p for p in run_parts.folders(folder) if (p / "run.json").is_file()]
+        return run_parts.merge(folder, [runs.read_run(part) for part in parts])
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time: the last to merge has seen every part."""
+    with FileLock(folder / ".merge.lock"):
+        yield

@@ -1,0 +1,166 @@
+"""Ask a model on your own machine: in batches, resumable, on one process or many.
+
+    python scripts/run_local.py MODEL [--scale one-gpu] [--regime paper] [--gpus N] [--part K/N]
+
+MODEL is a name of lm_eval_tasks/configs/, a Hub id, a model's folder or a YAML file. The same
+command again goes on where it stopped. The run's folder is printed last; scripts/score.py scores it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hk_fs_bench.errors import UserError, run_command
+
+if TYPE_CHECKING:
+    from hk_fs_bench.local_batches import Progress
+    from hk_fs_bench.local_configs import Config
+    from hk_fs_bench.local_plan import Share
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no count of at least 1")
+    return int(text)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        epilog="Exit status: 0 all answered, 1 something is missing, 2 a mistake of yours.",
+    )
+    parser.add_argument("model", nargs="?", help="name, Hub id, folder or YAML file")
+    parser.add_argument("--scale", default="one-gpu", help="a machine's settings; see --list")
+    parser.add_argument("--regime", choices=("paper", "greedy"), default="paper")
+    parser.add_argument("--gpus", type=count, default=1, help="of this machine")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="only this process's share")
+    parser.add_argument("--tasks", default="hk_fs", help="tasks or groups, with commas")
+    parser.add_argument("--limit", type=count, help="prompts a task, at most")
+    parser.add_argument("--batch", type=count, help="answers at once, at most")
+    parser.add_argument("--max-new-tokens", type=count, help="of an answer; the task says 512")
+    parser.add_argument("--out", type=Path, default=Path("runs"), help="where run folders go")
+    parser.add_argument("--model-id", help="org/name of a model that is a local folder")
+    parser.add_argument("--dataset", help="folder or Hub id of another edition")
+    parser.add_argument("--revision", help="commit or tag of that Hub dataset")
+    parser.add_argument("--base-url", help="the server's address, for the scale endpoint")
+    parser.add_argument("--list", action="store_true", help="scales, models, and what they need")
+    parser.add_argument("--print-config", action="store_true", help="as lm_eval --config reads it")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = arguments()
+    from hk_fs_bench import local_configs
+
+    if args.list:
+        names = ", ".join(local_configs.models(args.regime))
+        for line in (*local_configs.scale_lines(), f"models: {names}"):
+            print(line)
+        print("memory, by arithmetic:", *local_configs.memory_lines(), sep="\n")
+        return 0
+    if args.model is None:
+        raise UserError("name a model; --list shows them")
+    if args.model_id and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", args.model_id):
+        raise UserError(f"--model-id is org/name, a name and no path, not {args.model_id!r}")
+    config = local_configs.resolve(args.model, args.scale, regime=args.regime, gpus=args.gpus)
+    config.lm_eval["batch_size"] = args.batch or config.lm_eval["batch_size"]
+    if args.max_new_tokens:
+        config.lm_eval["gen_kwargs"]["max_gen_toks"] = args.max_new_tokens
+    if args.print_config:
+        import yaml
+
+        print(yaml.safe_dump(config.lm_eval, sort_keys=False), end="")
+        return 0
+    if config.scale.launch and "LOCAL_RANK" not in os.environ:
+        return launch(args, config)
+    return answer(args, config, share_of(args.part))
+
+
+def share_of(part: str) -> Share:
+    """This process's share: --part, dealt out again where a launcher started several."""
+    from hk_fs_bench.local_plan import Share
+
+    if not (found := re.fullmatch(r"(\d{1,6})/(\d{1,6})", part)):
+        raise UserError(f"--part is K/N, as in 2/8, not {part}")
+    share = Share(int(found[1]) - 1, int(found[2]))
+    return share.split(int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)))
+
+
+def launch(args: argparse.Namespace, config: Config) -> int:
+    """Run the scale's launcher: accelerate with this command, or the API runner."""
+    pretrained = config.model_args["pretrained"]
+    if config.scale.name == "endpoint" and not args.base_url:
+        raise UserError("the scale endpoint needs the server's address: --base-url")
+    words = config.scale.words(
+        python=sys.executable,
+        gpus=args.gpus,
+        pretrained=pretrained,
+        base_url=args.base_url,
+        regime=args.regime,
+    )
+    if config.scale.name == "endpoint":
+        words += ["--tasks", args.tasks, "--out", str(args.out)]
+        words += ["--limit", str(args.limit)] if args.limit else []
+        words[1] = str(ROOT / words[1])
+    else:
+        words = [str(Path(sys.executable).with_name(words[0])), *words[1:], __file__, *sys.argv[1:]]
+    # What a child says is progress; standard output is for the folder's name.
+    status = subprocess.run(words, stdout=sys.stderr).returncode
+    if config.scale.name == "endpoint":
+        slug = re.sub(r"[^\w.-]+", "-", pretrained)[:100].strip("-.")
+        print(args.out / f"{slug}-{args.regime}")
+    elif status == 0:
+        from hk_fs_bench.local_plan import folder_of
+
+        print(folder_of(config, args.out, args.model_id))
+    return status
+
+
+def answer(args: argparse.Namespace, config: Config, share: Share) -> int:
+    from hk_fs_bench import items, local_plan, local_runs
+
+    job = local_plan.plan(
+        config,
+        items.load(args.dataset, args.revision),
+        tasks=args.tasks.replace(",", " ").split(),
+        out=args.out,
+        share=share,
+        limit=args.limit,
+        model_id=args.model_id,
+        metadata={
+            f"hk_fs_{name}": value
+            for name, value in (("dataset", args.dataset), ("revision", args.revision))
+            if value
+        },
+    )
+    say(f"{job.part}: {job.done} answered, {len(job.todo)} to ask")
+    progress = local_runs.run(job, watch=show)
+    if progress.halved:
+        say(f"memory ran out {progress.halved} times; the batch is now {progress.batch}")
+    print(job.folder)
+    return 0 if job.manifest["complete"] else 1
+
+
+def show(progress: Progress) -> None:
+    left = progress.seconds_left or 0.0
+    say(
+        f"{progress.answered} of {progress.asked} answers, batch {progress.batch}, "
+        f"{progress.answered / progress.seconds:.2f} answers/s, "
+        f"{progress.tokens / progress.seconds:.0f} new tokens/s, {left / 60:.1f} min left"
+    )
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    run_command(main)
