@@ -25,6 +25,10 @@ _RIGHT = any_of(words("rivals", "right"))
 _RIVAL = re.compile(
     rf"(?i:{any_of(words('rivals', 'maybe'))}\s(?:also\s|even\s)?(?:option\s|choice\s|answer\s)?)"
     r"[(\[\"']{0,2}(?P<named>[A-Z])(?![\w'])"
+    # "but it could be C"
+    r"|(?i:\b(?:could|might|may|can)\s(?:(?:also|even|well|equally|possibly|just\sas\swell)\s)?be\s"
+    r"(?:(?:option|choice|answer|the\sanswer)\s)?)[(\[\"']{0,2}(?P<doubted>[A-Z])[)\]\"']{0,2}"
+    r"(?=\s*(?:[.,;!\n]|\Z)|\s(?:too|as\swell|instead|if|under|depending)\b)"
     r"|(?<![\w'.-])(?P<judged>[A-Z])[)\]\"']{0,2}\s"
     rf"(?:(?:is|are|may|might|could|can|would|seems)\s(?:(?:also|equally|just\sas)\s(?:be\s)?{_RIGHT}"
     rf"|(?:be\s)?(?:also\s|equally\s)?{_RIGHT}\s(?:too|as\swell)\b)"
@@ -137,7 +141,7 @@ class Options:
 
     def has_rival(self, label: str, text: str) -> bool:
         """Whether `text` calls another label an answer too ("... and possibly C")."""
-        named = (found["named"] or found["judged"] for found in _RIVAL.finditer(text))
+        named = (found["named"] or found["doubted"] or found["judged"] for found in _RIVAL.finditer(text))
         return any(name != label and name in self.labels for name in named)
 
     def _harmless(self, label: str, text: str) -> bool:
