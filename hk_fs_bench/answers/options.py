@@ -141,7 +141,9 @@ class Options:
 
     def has_rival(self, label: str, text: str) -> bool:
         """Whether `text` calls another label an answer too ("... and possibly C")."""
-        named = (found["named"] or found["doubted"] or found["judged"] for found in _RIVAL.finditer(text))
+        named = (
+            found["named"] or found["doubted"] or found["judged"] for found in _RIVAL.finditer(text)
+        )
         return any(name != label and name in self.labels for name in named)
 
     def _harmless(self, label: str, text: str) -> bool:
