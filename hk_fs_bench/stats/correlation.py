@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _EXACT = 9
 _RESAMPLES = 2000
 _PERMUTATIONS = 10_000
+# Weights held at a time, in numbers.
+_BLOCK = 400_000
 POWER = 0.8
 
 
@@ -177,17 +179,32 @@ def _exact_p(ranks: Floats, rho: float) -> float:
 def _resampled(values: Floats, clusters: Sequence[Hashable]) -> Floats | None:
     """Rho over each resample of clusters; None with fewer than three."""
     import numpy as np
-    from scipy.stats import rankdata
 
-    members: dict[Hashable, list[int]] = {}
-    for i, cluster in enumerate(clusters):
-        members.setdefault(cluster, []).append(i)
-    groups = [np.array(group) for group in members.values()]
-    if len(groups) < 3:
+    place = {cluster: i for i, cluster in enumerate(dict.fromkeys(clusters))}
+    if len(place) < 3:
         return None
+    of = np.array([place[cluster] for cluster in clusters])
     generator = np.random.default_rng(SEED)
+    drawn = generator.integers(len(place), size=(_RESAMPLES, len(place)))
     found = []
-    for drawn in generator.integers(len(groups), size=(_RESAMPLES, len(groups))):
-        rows = np.concatenate([groups[i] for i in drawn])
-        found.append(_pearson(rankdata(values[:, rows], axis=1)))
-    return np.array(found)
+    for block in np.array_split(drawn, max(1, _RESAMPLES * len(of) // _BLOCK)):
+        counts = np.array([np.bincount(row, minlength=len(place)) for row in block])
+        weights = counts[:, of].astype(float)
+        x, y = (_mid_ranks(side, weights) for side in values)
+        total = weights.sum(axis=1, keepdims=True)
+        x, y = (side - (weights * side).sum(axis=1, keepdims=True) / total for side in (x, y))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.sqrt((weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1))
+            found.append((weights * x * y).sum(axis=1) / spread)
+    return np.concatenate(found)
+
+
+def _mid_ranks(values: Floats, weights: Floats) -> Floats:
+    """The mean ranks of `values`, each there as often as its weight says: (draws, values)."""
+    import numpy as np
+
+    distinct, inverse = np.unique(values, return_inverse=True)
+    starts = np.searchsorted(np.sort(values), distinct)
+    there = np.add.reduceat(weights[:, np.argsort(values, kind="stable")], starts, axis=1)
+    ranks: Floats = (np.cumsum(there, axis=1) - (there - 1) / 2)[:, inverse]
+    return ranks
