@@ -7,6 +7,7 @@ columns:
   options: [Choice 1, Choice 2, Choice 3, Choice 4]   # or one column that holds a list
   key: Correct                 # for oeq: reference_answer
   explanation: Rationale       # this and what follows is optional
+encoding: big5                 # only for a text file that isn't UTF-8
 key_is: letter                 # letter, number (1 to 4), zero_based (0 to 3), text
 """
 
@@ -69,6 +70,7 @@ class ImportMapping(_Strict):
     key_is: Literal["letter", "number", "zero_based", "text"] = "letter"
     split: Literal["test", "dev"] = "test"
     sheet: str | None = None
+    encoding: str | None = None
     separator: str = Field(default=";", min_length=1)
     version: str = "1.0.0"
     values: dict[str, dict[str, Any]] = Field(default_factory=dict)

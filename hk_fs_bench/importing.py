@@ -48,7 +48,7 @@ def import_file(path: Path, mapping: ImportMapping, out: Path) -> Imported:
     split = f"{mapping.type}/{mapping.split}"
     if (out / "data" / f"{split}.jsonl").exists():
         raise UserError(f"{out} has data/{split}.jsonl already; delete it, or name another folder")
-    table = read_table(path, mapping.sheet)
+    table = read_table(path, mapping.sheet, mapping.encoding)
     notes = list(table.notes)
     _check_columns(table, mapping)
     rows, names, faults = [], [], []

@@ -13,6 +13,7 @@ from hk_fs_bench import items
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.manifest import EDITED
 from hk_fs_bench.release import edition_files
+from hk_fs_bench.sources import HUB_DATASET
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -26,7 +27,8 @@ class Plan:
     """What a publication does. `upload`: path → (bytes, sha256) of every file that goes.
 
     `delete`: files of an earlier version that this one no longer has. `untouched`: other files of
-    the repository, which nobody here knows.
+    the repository, which nobody here knows. `unasked`: why the Hub could not be asked; then only
+    what goes is known.
     """
 
     folder: Path
@@ -37,19 +39,29 @@ class Plan:
     upload: Mapping[str, tuple[int, str]]
     delete: list[str] = field(default_factory=list)
     untouched: list[str] = field(default_factory=list)
+    unasked: str | None = None
 
     def lines(self) -> list[str]:
-        """The plan for people, one line a file."""
+        """The plan for people, one line a file, and what to look at first."""
         gate = f", access gated ({self.gated})" if self.gated else ""
         what = "exists" if self.exists else "will be created, public"
+        what = f"not asked ({self.unasked})" if self.unasked else what
         out = [f"dataset {self.repo}: {what}{gate}; tag {self.tag}"]
         out += [f"upload  {n}  {size} B  sha256 {sha}" for n, (size, sha) in self.upload.items()]
         out += [f"delete  {name}" for name in self.delete]
-        return out + [f"keep    {name} (not a file of the dataset)" for name in self.untouched]
+        out += [f"keep    {name} (not a file of the dataset)" for name in self.untouched]
+        if self.repo != HUB_DATASET:
+            out.append(f"NOTE    the card tells readers to load {HUB_DATASET}, not {self.repo}")
+        return out
 
 
-def make_plan(folder: Path, repo: str, gated: Gating | None = None) -> Plan:
+def make_plan(
+    folder: Path, repo: str, gated: Gating | None = None, *, preview: bool = False
+) -> Plan:
     """What `publish` would do; asks the Hub and changes nothing.
+
+    Args:
+        preview: a plan to look at only, which does without a Hub that can't be asked.
 
     Raises:
         UserError: the folder isn't a release as it stands, the tag exists, the Hub refuses.
@@ -58,13 +70,16 @@ def make_plan(folder: Path, repo: str, gated: Gating | None = None) -> Plan:
         raise UserError(f"{repo} is no Hub dataset; name it as org/name")
     version = _released_version(folder)
     files = edition_files(folder)
-    api = _api()
-    remote = _ask(lambda: _remote_files(api, repo), repo)
     tag = f"v{version}"
-    if remote is not None:
-        refs = _ask(lambda: api.list_repo_refs(repo, repo_type="dataset"), repo)
-        if any(ref.name == tag for ref in refs.tags):
-            raise UserError(f"{repo} has the tag {tag} already; release a new version")
+    remote, tags, unasked = None, set[str](), None
+    try:
+        remote, tags = _remote(repo)
+    except UserError as error:
+        if not preview:
+            raise
+        unasked = str(error)
+    if tag in tags:
+        raise UserError(f"{repo} has the tag {tag} already; release a new version")
     others = sorted(set(remote or ()) - set(files) - {".gitattributes"})
     ours = [name for name in others if name.startswith("data/") and name.endswith(".jsonl")]
     return Plan(
@@ -76,6 +91,7 @@ def make_plan(folder: Path, repo: str, gated: Gating | None = None) -> Plan:
         {name: (len(raw), hashlib.sha256(raw).hexdigest()) for name, raw in files.items()},
         ours,
         [name for name in others if name not in ours],
+        unasked,
     )
 
 
@@ -134,6 +150,16 @@ def _api() -> HfApi:
     from huggingface_hub import HfApi
 
     return HfApi()
+
+
+def _remote(repo: str) -> tuple[list[str] | None, set[str]]:
+    """Files (None where there is no such repository) and tags of a Hub dataset."""
+    api = _api()
+    files = _ask(lambda: _remote_files(api, repo), repo)
+    if files is None:
+        return None, set()
+    refs = _ask(lambda: api.list_repo_refs(repo, repo_type="dataset"), repo)
+    return files, {ref.name for ref in refs.tags}
 
 
 def _remote_files(api: HfApi, repo: str) -> list[str] | None:

@@ -55,11 +55,12 @@ class Table:
         return f"{place}, column {column}" if column else place
 
 
-def read_table(path: Path, sheet: str | None = None) -> Table:
+def read_table(path: Path, sheet: str | None = None, encoding: str | None = None) -> Table:
     """Read a table; the first row of a CSV or XLSX file that isn't empty names the columns.
 
     Args:
         sheet: the sheet of an XLSX file; needed where several hold something.
+        encoding: of a text file that isn't UTF-8, as "big5".
 
     Raises:
         UserError: a file that can't be read as its name says, no or doubled column names.
@@ -71,10 +72,22 @@ def read_table(path: Path, sheet: str | None = None) -> Table:
         raise UserError(f"{path.name}: no format of {', '.join(FORMATS)}; save it as one of these")
     if kind in (".xlsx", ".xlsm"):
         return _table(path.name, _xlsx_rows(path, sheet), [])
-    text, notes = _decode(path)
+    text, notes = _decode(path, encoding)
     if kind in (".json", ".jsonl"):
         return _objects(path.name, text, kind == ".jsonl", notes)
     return _table(path.name, _csv_rows(path.name, text), notes)
+
+
+def read_cells(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """The numbered rows of a CSV file as they stand, and notes; columns may share a name.
+
+    Raises:
+        UserError: as `read_table`.
+    """
+    if not path.is_file():
+        raise UserError(f"no such file: {path}")
+    text, notes = _decode(path)
+    return list(_csv_rows(path.name, text)), notes
 
 
 def text_of(value: Any) -> str | None:
@@ -87,8 +100,15 @@ def text_of(value: Any) -> str | None:
     return text.strip("\ufeff\u200b \t\n\xa0") or None
 
 
-def _decode(path: Path) -> tuple[str, list[str]]:
+def _decode(path: Path, encoding: str | None = None) -> tuple[str, list[str]]:
     raw = path.read_bytes()
+    if encoding is not None:
+        try:
+            return raw.decode(encoding), []
+        except LookupError:
+            raise UserError(f"{encoding} is no encoding; big5 and cp1252 are") from None
+        except UnicodeError as error:
+            raise UserError(f"{path.name} is not {encoding} throughout: {error}") from None
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", "replace"), ["read as UTF-16"]
     try:
@@ -102,7 +122,10 @@ def _decode(path: Path) -> tuple[str, list[str]]:
             raise UserError(
                 f"{path.name} line {line}: neither UTF-8 nor Windows-1252; save it as UTF-8"
             ) from None
-        return text, [f"no UTF-8 (line {line}), read as Windows-1252: check accents and signs"]
+        return text, [
+            f"no UTF-8 (line {line}), read as Windows-1252: check accents and signs, "
+            "or name its encoding"
+        ]
 
 
 def _csv_rows(name: str, text: str) -> Iterator[tuple[int, list[Any]]]:

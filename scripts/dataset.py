@@ -120,7 +120,7 @@ def do_release(args: argparse.Namespace) -> None:
 def do_publish(args: argparse.Namespace) -> None:
     from hk_fs_bench import publish
 
-    plan = publish.make_plan(args.folder, args.repo, args.gated)
+    plan = publish.make_plan(args.folder, args.repo, args.gated, preview=args.dry_run)
     show(plan.lines())
     if not args.dry_run:
         if not args.yes:

@@ -128,7 +128,17 @@ def test_cp1252_is_read_and_said(tmp_path):
     (tmp_path / "set.csv").write_bytes(text.encode("cp1252"))
     done = import_file(tmp_path / "set.csv", mapping(tmp_path), tmp_path / "out")
     assert items.load(tmp_path / "out").by_id["7"].question == "Door of the café – which?"
-    assert done.notes == ["no UTF-8 (line 2), read as Windows-1252: check accents and signs"]
+    assert done.notes == [
+        "no UTF-8 (line 2), read as Windows-1252: check accents and signs, or name its encoding"
+    ]
+
+
+def test_a_named_encoding(tmp_path):
+    raw = as_csv([HEAD, row(Stem="防火門幾時要關？")]).encode("big5")
+    assert load(tmp_path, raw, encoding="big5")[0].question == "防火門幾時要關？"
+    for encoding, message in (("ascii", "set.csv is not ascii throughout"), ("runic", "no encod")):
+        with pytest.raises(UserError, match=message):
+            import_file(tmp_path / "set.csv", mapping(tmp_path, encoding=encoding), tmp_path / "o")
 
 
 @pytest.mark.parametrize(

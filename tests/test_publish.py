@@ -91,12 +91,24 @@ def test_a_dry_run_lists_everything_and_sends_nothing(folder, publish):
         "README.md", "CHANGELOG.md", "errata.jsonl", "manifest.json",
         *(f"data/{split}.jsonl" for split in items.SPLITS),
     }  # fmt: skip
-    assert [line.split()[1] for line in lines[1:]] == sorted(files)
+    assert [line.split()[1] for line in lines[1:-1]] == sorted(files)
+    assert lines[-1] == (
+        f"NOTE    the card tells readers to load hk-fs-bench/hk-fs-code, not {REPO}"
+    )
     manifest_line = next(line for line in lines if "data/mcq/test.jsonl" in line)
     assert items.read_manifest(folder)["splits"]["mcq/test"]["sha256"] in manifest_line
     assert writes(hub) == []
     assert silent.returncode == 2
     assert "give --yes to publish exactly this" in silent.stderr
+
+
+def test_a_dry_run_without_the_hub_still_lists_what_would_go(folder, publish):
+    done = publish("http://127.0.0.1:9", "--dry-run", HF_HUB_OFFLINE="1")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"dataset {REPO}: not asked (HF_HUB_OFFLINE is set")
+    uploads = [line.split()[1] for line in lines if line.startswith("upload")]
+    assert uploads == sorted(release.edition_files(folder))
 
 
 def test_publish_then_read_back_at_a_revision(folder, publish, process, tmp_path):
@@ -170,7 +182,7 @@ def test_refusals_are_one_line(folder, publish, spoil, options, env, message):
 
 
 def test_no_server(publish):
-    done = publish("http://127.0.0.1:9", "--dry-run")
+    done = publish("http://127.0.0.1:9", "--yes")
     assert done.returncode == 2
     assert f"{REPO}: the request failed" in done.stderr
 
