@@ -87,7 +87,7 @@ class Study:
         """The batches that forms are made of: (rater, number) → screens in order."""
         found: dict[tuple[str, int], list[Screen]] = {}
         for screen in self.assignment:
-            if not screen.superseded:
+            if not screen.superseded and not self.raters[screen.rater].left:
                 found.setdefault((screen.rater, screen.batch), []).append(screen)
         return found
 

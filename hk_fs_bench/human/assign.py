@@ -1,0 +1,352 @@
+"""Who rates what: a new study, and more raters for one that runs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.human import candidates, rubric, workload
+from hk_fs_bench.human.candidates import Origin, Source
+from hk_fs_bench.human.draw import Draw, deal_batches, draw_blocks
+from hk_fs_bench.human.study import (
+    FORMAT,
+    KEY,
+    SETTINGS,
+    Question,
+    Rater,
+    Screen,
+    Study,
+    defaults,
+    read_key,
+    read_study,
+    write_study,
+)
+from hk_fs_bench.human.workload import ANY, role_of
+from hk_fs_bench.items import Dataset
+from hk_fs_bench.runs import write_json
+from hk_fs_bench.schema import OEQItem
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Item → expert-written answer (None: the study does without), item → known-bad answer.
+
+    Items without a known-bad answer of their own get one built. `names` are of the files.
+    """
+
+    expert: Mapping[str, str] | None = None
+    known_bad: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass
+class _Pool:
+    """The opaque ids of one question, by what they are; `repeats` maps an id to its second."""
+
+    models: list[str] = field(default_factory=list)
+    expert: str | None = None
+    known_bad: str | None = None
+    repeats: dict[str, str] = field(default_factory=dict)
+
+
+def chosen_items(
+    dataset: Dataset, sources: Sequence[Source], most: int | None = None
+) -> tuple[list[OEQItem], list[str]]:
+    """The questions that every run answered, the first `most` of them, and notes on the others."""
+    items = cast("Sequence[OEQItem]", dataset.items("oeq"))
+    shared = [item for item in items if all(item.id in one.answers for one in sources)]
+    if not shared:
+        raise UserError("no question was answered by all of these runs")
+    notes = []
+    for one in sources:
+        if extra := len(one.answers) - len(shared):
+            notes.append(f"{one.run}: {extra} answers left out, other runs lack those questions")
+    # File order is a stratified shuffle, so the first ones are a fair sample.
+    return shared[:most], notes
+
+
+def new_study(
+    folder: Path,
+    dataset: Dataset,
+    sources: Sequence[Source],
+    raters: Sequence[Rater],
+    controls: Controls,
+    *,
+    seed: int,
+    per_question: int | None = None,
+    most: int | None = None,
+) -> list[str]:
+    """Draw a study and write its folder; returns lines that say what was drawn.
+
+    Args:
+        seed: the same seed and inputs give the same study. Raters must not know it.
+        per_question: raters of a question, at least two.
+        most: questions at most.
+
+    Raises:
+        UserError: wishes that can't be met, with what is missing.
+    """
+    if (folder / SETTINGS).exists():
+        raise UserError(
+            f"{folder} holds a study, whose answers are fixed; leave the runs out to draw for "
+            "more raters, or name another folder"
+        )
+    if len({one.run for one in sources}) < len(sources):
+        raise UserError("two runs have the same folder name; rename one: the key tells them by it")
+    each = defaults()["raters_per_question"] if per_question is None else per_question
+    if each < 2:
+        raise UserError("a question needs at least two raters: one alone shows no agreement")
+    items, notes = chosen_items(dataset, sources, most)
+    origins = _origins(items, dataset, sources, controls, seed)
+    answers, key = candidates.hide(origins, sources, Random(f"{seed}/ids"))
+    sheet = rubric.load()
+    study = Study(
+        folder,
+        {
+            "format": FORMAT,
+            "name": folder.resolve().name,
+            "seed": seed,
+            "draws": 0,
+            "dataset": {"version": dataset.version, "sha256": dataset.sha256},
+            "rubric": {"version": sheet.version, "sha256": sheet.sha256},
+            "raters_per_question": each,
+            "batch_size": defaults()["batch_size"],
+            "most_candidates": defaults()["most_candidates"],
+            "controls": {
+                "expert": controls.names.get("expert"),
+                "known_bad": controls.names.get("known_bad") or "built",
+            },
+            "settled": {},
+            "withdrawn": [],
+        },
+        {one.rater: one for one in raters},
+        {item.id: _question(item) for item in items},
+        answers,
+    )
+    _draw(study, key, dict.fromkeys(study.questions, each), {})
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / KEY, key)
+    write_study(study)
+    return [*notes, *candidates.give_aways(sources), *summary(study)]
+
+
+def extend_study(
+    folder: Path,
+    raters: Sequence[Rater],
+    rated: Mapping[tuple[str, int], Collection[str]],
+    disputed: Collection[str] = (),
+    *,
+    keep_sent: bool = False,
+) -> list[str]:
+    """Draw again for a study that runs: raters came, raters left, or a third is called.
+
+    What was rated stays. Of raters who left, so do the questions they rated. Where raters were
+    added, batches of which nothing came back are drawn anew (unless `keep_sent`); their rows stay
+    as superseded, so that what still comes back of them counts.
+
+    Args:
+        raters: all raters from now on.
+        rated: (rater, batch) → the candidates that the rater has rated.
+        disputed: questions that get one rater more.
+    """
+    study, key = read_study(folder), read_key(folder)
+    present = {one.rater: one for one in raters}
+    if gone := [name for name in present if name in study.settings["withdrawn"]]:
+        raise UserError(f"{', '.join(gone)} withdrew and can't be drawn; give another id to others")
+    changed = [
+        n for n, r in present.items() if n in study.raters and study.raters[n].role != r.role
+    ]
+    if changed:
+        raise UserError(f"the role of {', '.join(changed)} changed; give them another id instead")
+    added = [name for name in present if name not in study.raters or study.raters[name].left]
+    redraw = bool(added) and not keep_sent
+    screens = []
+    for screen in study.assignment:
+        begun = rated.get((screen.rater, screen.batch), ())
+        if screen.rater in present:
+            kept = bool(begun) or not redraw
+        else:
+            kept = bool(set(begun) & set(screen.candidates))
+        screens.append(screen if kept else replace(screen, superseded=True))
+    before = {name: replace(one, left=True) for name, one in study.raters.items()}
+    held: dict[str, set[str]] = defaultdict(set)
+    for screen in screens:
+        done = set(rated.get((screen.rater, screen.batch), ())) & set(screen.candidates)
+        if done or not screen.superseded:
+            held[screen.rater].add(screen.item_id)
+    study.raters, study.assignment = before | present, screens
+    each = study.settings["raters_per_question"]
+    counts = Counter(item for items in held.values() for item in items)
+    wanted = {q: max(0, each + (q in disputed) - counts[q]) for q in study.questions}
+    if not any(wanted.values()):
+        write_study(study)
+        return ["nothing to draw: every question has its raters", *summary(study)]
+    _draw(study, key, wanted, held)
+    write_study(study)
+    dropped = {(s.rater, s.batch) for s in screens if s.superseded}
+    notes = [f"{len(dropped)} batches are superseded; make the forms anew"] if dropped else []
+    return [*notes, *summary(study)]
+
+
+def summary(study: Study) -> list[str]:
+    """What each rater has to do, in words."""
+    roles = {name: held["label"] for name, held in defaults()["roles"].items()}
+    by_rater: dict[str, list[Screen]] = defaultdict(list)
+    for screen in study.assignment:
+        if not screen.superseded:
+            by_rater[screen.rater].append(screen)
+    out = []
+    for name, rater in study.raters.items():
+        own = by_rater[name]
+        questions = [s for s in own if not s.repeat]
+        hours = workload.minutes(len(own), sum(len(s.candidates) for s in own)) / 60
+        out.append(
+            f"{name} ({roles[rater.role]}{', left' if rater.left else ''}): {len(questions)} "
+            f"questions in {len({s.batch for s in own})} batches, about {hours:.1f} hours"
+        )
+    return out
+
+
+def _question(item: OEQItem) -> Question:
+    essential = [point.text for point in item.key_points or [] if point.essential]
+    return Question(
+        item.id,
+        item.question,
+        list(item.references or []),
+        essential,
+        item.reference_answer,
+        item.engineering_related,
+    )
+
+
+def _origins(
+    items: Sequence[OEQItem],
+    dataset: Dataset,
+    sources: Sequence[Source],
+    controls: Controls,
+    seed: int,
+) -> dict[Origin, str]:
+    """Everything that may be shown, with its text."""
+    rng = Random(f"{seed}/blocks")
+    order = [item.id for item in items]
+    rng.shuffle(order)
+    by_run = {one.run: one for one in sources}
+    blocks = draw_blocks(order, sorted(by_run), defaults()["most_candidates"], rng)
+    out: dict[Origin, str] = {}
+    others = cast("Sequence[OEQItem]", dataset.items("oeq"))
+    for item in items:
+        for run in blocks[item.id]:
+            text = by_run[run].answers[item.id]
+            out[Origin(item.id, "model", run)] = text
+            out[Origin(item.id, "model", run, repeat=True)] = text
+        if item.id in (controls.expert or {}):
+            out[Origin(item.id, "expert")] = (controls.expert or {})[item.id]
+        if item.id in controls.known_bad:
+            out[Origin(item.id, "known_bad")] = controls.known_bad[item.id]
+        else:
+            mixed = Random(f"{seed}/known-bad/{item.id}")
+            text, taken = candidates.build_known_bad(item, others, sources, mixed)
+            out[Origin(item.id, "known_bad", taken_from=taken)] = text
+    return out
+
+
+def _pools(key: Mapping[str, Any]) -> dict[str, _Pool]:
+    pools: dict[str, _Pool] = defaultdict(_Pool)
+    for name, about in key["candidates"].items():
+        pool = pools[about["item_id"]]
+        if about["repeat_of"]:
+            pool.repeats[about["repeat_of"]] = name
+        elif about["kind"] == "model":
+            pool.models.append(name)
+        elif about["kind"] == "expert":
+            pool.expert = name
+        else:
+            pool.known_bad = name
+    return pools
+
+
+def _draw(
+    study: Study,
+    key: Mapping[str, Any],
+    wanted: Mapping[str, int],
+    held: Mapping[str, Collection[str]],
+) -> None:
+    """Find raters for `wanted` (question → how many more) and append their batches."""
+    study.settings["draws"] += 1
+    rng = Random(f"{study.settings['seed']}/draw/{study.settings['draws']}")
+    pools = _pools(key)
+    expert = {name for name, pool in pools.items() if pool.expert}
+    team = {r.rater: r for r in study.raters.values() if not r.left}
+    draw = Draw({name: r.capacity for name, r in team.items()}, held, rng)
+    order = sorted(wanted)
+    rng.shuffle(order)
+    roles = {name: role_of(q.engineering_related) for name, q in study.questions.items()}
+    # Questions that anybody may rate come last; those with an expert-written answer first, so
+    # that every rater gets some of them.
+    order.sort(key=lambda name: (roles[name] == ANY, name not in expert))
+    short: Counter[str] = Counter()
+    for name in order:
+        may = [r.rater for r in team.values() if roles[name] in (r.role, ANY)]
+        if lacking := draw.add(name, may, wanted[name]):
+            short[roles[name]] += lacking
+    if short:
+        _refuse(study, short, roles)
+    needs_expert = study.settings["controls"]["expert"] is not None
+    lacking_expert = []
+    used = Counter[str]()
+    for screen in study.assignment:
+        used[screen.rater] = max(used[screen.rater], screen.batch)
+    for rater, questions in draw.found.items():
+        for batch in deal_batches(questions, expert, study.settings["batch_size"], rng):
+            used[rater] += 1
+            if needs_expert and not expert & set(batch):
+                lacking_expert.append(rater)
+            study.assignment += _screens(rater, used[rater], batch, pools, rng)
+    if lacking_expert:
+        people = ", ".join(f"{r} ({n})" for r, n in sorted(Counter(lacking_expert).items()))
+        raise UserError(
+            f"{len(lacking_expert)} batches would have no expert-written answer, of {people}; "
+            "write answers to more questions of their role, or do without (--no-expert-answers)"
+        )
+
+
+def _screens(
+    rater: str, number: int, batch: Sequence[str], pools: Mapping[str, _Pool], rng: Random
+) -> Iterable[Screen]:
+    """A batch: its controls, the order of its candidates, and the repeat at its end."""
+    shown = {name: list(pools[name].models) for name in batch}
+    written = [name for name in batch if pools[name].expert]
+    genuine = rng.choice(written) if written else None
+    bad = rng.choice([name for name in batch if name != genuine] or batch)
+    for name, extra in ((genuine, "expert"), (bad, "known_bad")):
+        if name is not None:
+            shown[name].append(cast("str", getattr(pools[name], extra)))
+    for names in shown.values():
+        rng.shuffle(names)
+    found = [Screen(rater, number, n, q, shown[q]) for n, q in enumerate(batch, 1)]
+    if len(batch) >= defaults()["shortest_with_repeat"]:
+        again = rng.choice(batch[: max(1, len(batch) // 3)])
+        second = pools[again].repeats[rng.choice(pools[again].models)]
+        found.append(Screen(rater, number, len(batch) + 1, again, [second], repeat=True))
+    return found
+
+
+def _refuse(study: Study, short: Mapping[str, int], roles: Mapping[str, str]) -> None:
+    needs = workload.needs(
+        Counter(roles.values()),
+        study.settings["most_candidates"],
+        study.raters.values(),
+        study.settings["raters_per_question"],
+    )
+    details = [line for line in workload.lines(needs, True) if "MISSING" in line]
+    lacking = ", ".join(f"{count} of {role}" for role, count in sorted(short.items()))
+    raise UserError(
+        f"the raters can't rate every question: question ratings without a rater: {lacking}; add "
+        "raters or capacity, or ask fewer --questions",
+        details,
+    )
