@@ -96,9 +96,26 @@ def plan(
     elsewhere = set().union(*held.values())
     mine = [key for key in keys[share.index :: share.count] if key not in elsewhere]
     job.todo = [key for key in mine if key not in own]
-    job.done = len(mine) - len(job.todo)
+    job.done = len(own)
     manifest["planned"] = {t.name: sum(k[0] == t.name for k in mine) for t in chosen}
+    if (job.part / "run.json").is_file():
+        _inherit(manifest, runs.read_run(job.part).manifest)
     return job
+
+
+def _inherit(new: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """Keep what a part's earlier sessions did: other tasks, or more prompts of these."""
+    new["tasks"] = list(dict.fromkeys([*old["tasks"], *new["tasks"]]))
+    for name in run_parts.BY_TASK:
+        new["protocol"][name] = {**(old["protocol"].get(name) or {}), **new["protocol"][name]}
+    for name in ("planned", "planned_whole"):
+        before = old.get(name) or {}
+        tasks = dict.fromkeys([*before, *new[name]])
+        new[name] = {task: max(before.get(task, 0), new[name].get(task, 0)) for task in tasks}
+    limits = (old["protocol"].get("limit"), new["protocol"]["limit"])
+    new["protocol"]["limit"] = None if None in limits else max(limits)
+    new["sessions"] = list(old.get("sessions") or [])
+    new["started_at"] = old.get("started_at")
 
 
 def folder_of(config: Config, out: Path, model_id: str | None = None) -> Path:
@@ -125,9 +142,6 @@ def _held(job: Job) -> dict[Path, set[runs.Key]]:
             continue
         run = runs.read_run(part)
         run_parts.check_same(part, run.manifest, job.manifest, "this command")
-        if part == job.part:
-            job.manifest["sessions"] = list(run.manifest.get("sessions") or [])
-            job.manifest["started_at"] = run.manifest.get("started_at")
         found[part] = {key for key, row in run.rows.items() if runs.settled(row)}
     return found
 

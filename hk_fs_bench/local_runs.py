@@ -7,6 +7,7 @@ to the part of a run folder. Nothing that is in the folder is asked again.
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INTERRUPTED = "stopped by Ctrl-C"
-SEED = 1234
 
 
 def load_model(job: Job) -> Any:
@@ -124,7 +124,8 @@ def _session(
     watch: Watch,
 ) -> None:
     job.manifest["started_at"] = job.manifest["started_at"] or api_manifest.now()
-    seed = SEED + job.done + 1_000_003 * job.share.index
+    # Another seed each time, lest a session that goes on repeats what the one before drew.
+    seed = zlib.crc32(f"{job.part.name}, {job.done} answered".encode())
     session: dict[str, Any] = {"started_at": api_manifest.now(), "seed": seed, "answered": 0}
     job.manifest["sessions"].append(session)
     job.manifest["stopped"] = "it did not end"  # What a kill leaves behind.
@@ -132,7 +133,6 @@ def _session(
     try:
         begun = time.monotonic()
         lm = load(job)
-        # Another seed each time, lest a session that goes on repeats what the one before drew.
         _seed(seed)
         asked = questions(lm, job)
         session["device"] = _device(lm)
