@@ -84,7 +84,7 @@ def _sheet(sheet: Any, columns: Sequence[Column], rows: Sequence[Sequence[Any]])
             cell.alignment, cell.border = wrapped, Border(edge, edge, edge, edge)
             if column.fill:
                 cell.fill, cell.protection = yellow, Protection(locked=False)
-        sheet.row_dimensions[number].height = _height(columns, row)
+        sheet.row_dimensions[number].height = row_height(columns, row)
     sheet.row_dimensions[1].height = 62
     sheet.freeze_panes = "D2"
     sheet.protection.sheet = True
@@ -93,7 +93,7 @@ def _sheet(sheet: Any, columns: Sequence[Column], rows: Sequence[Sequence[Any]])
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
 
 
-def _height(columns: Sequence[Column], row: Sequence[Any]) -> float:
+def row_height(columns: Sequence[Column], row: Sequence[Any]) -> float:
     """Points for the tallest cell: programs don't fit rows to wrapped text on their own."""
     lines = 1
     for column, value in zip(columns, row, strict=False):
