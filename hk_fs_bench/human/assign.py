@@ -295,7 +295,7 @@ def _draw(
         if lacking := draw.add(name, may, wanted[name]):
             short[roles[name]] += lacking
     if short:
-        _refuse(study, short, roles)
+        _refuse(study, short, roles, len(key["runs"]))
     needs_expert = study.settings["controls"]["expert"] is not None
     lacking_expert = []
     used = Counter[str]()
@@ -336,10 +336,10 @@ def _screens(
     return found
 
 
-def _refuse(study: Study, short: Mapping[str, int], roles: Mapping[str, str]) -> None:
+def _refuse(study: Study, short: Mapping[str, int], roles: Mapping[str, str], models: int) -> None:
     needs = workload.needs(
         Counter(roles.values()),
-        study.settings["most_candidates"],
+        models,
         study.raters.values(),
         study.settings["raters_per_question"],
     )

@@ -21,6 +21,8 @@ RESULT, VERSION = "hk-fs-human-result", 1
 START, RATINGS = "Start", "Ratings"
 _DIMENSIONS = ("accuracy", "clarity")
 _YES = ("yes", "y", "x", "✓", "true", "1", "是", "同意", "i agree", "agree")
+# A cell of marks that says no; points that a question lacks hold a dash.
+_NO_MARK = ("", "-", "–", "—", "no", "n", "0", "false", "否")
 _LONGEST = 5000
 # No question takes ten days; a larger number is no time.
 _DAYS = 864_000
@@ -167,9 +169,11 @@ def _from_row(row: Row, rater: str, candidate: str, batch: int | None) -> Given:
 
     def marked(prefix: str) -> Iterator[str]:
         for column, cell in row.cells.items():
-            if column.startswith(prefix) and (isinstance(cell, Fault) or text_of(cell)):
-                if isinstance(cell, Fault):
-                    faults.append(f"{column} {cell.what}")
+            if not column.startswith(prefix):
+                continue
+            if isinstance(cell, Fault):
+                faults.append(f"{column} {cell.what}")
+            elif rubric.fold(text_of(cell) or "") not in _NO_MARK:
                 yield column.removeprefix(prefix)
 
     chosen = {}

@@ -315,8 +315,8 @@ def _in_turn(
     }
     if len(fitting) != 1:
         reason = (
-            f"{len(pairs)} pairs of accuracy and clarity fit {len(fitting)} of the rater's batches; "
-            "end the titles in [candidate field]"
+            f"{len(pairs)} pairs of accuracy and clarity fit {len(fitting)} of the rater's "
+            "batches; end the titles in [candidate field]"
         )
         unused.append(Unused(f"{sheet.name}, {base.where}", reason, base.rater))
         return []

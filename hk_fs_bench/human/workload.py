@@ -49,7 +49,7 @@ def minutes(questions: int, answers: float) -> float:
 
 def needs(
     wanted: Mapping[str, int],
-    candidates: int,
+    models: int,
     raters: Iterable[Rater] | None = None,
     per_question: int | None = None,
 ) -> list[Need]:
@@ -57,11 +57,12 @@ def needs(
 
     Args:
         wanted: role (or ANY) → its questions.
-        candidates: models' answers shown with a question.
+        models: of the study; a question shows `most_candidates` of them at most.
         raters: those at hand; None: not yet known, nothing is called missing.
     """
     each = per_question or defaults()["raters_per_question"]
     size = defaults()["batch_size"]
+    shown = min(models, defaults()["most_candidates"])
     team = [r for r in raters or () if not r.left]
     out = []
     for role, questions in wanted.items():
@@ -74,7 +75,7 @@ def needs(
             missing = f"{len(own)} raters, at least {each} are needed"
         elif raters is not None and capacity < ratings:
             missing = f"capacity for {ratings - capacity} questions more"
-        hours = minutes(ratings, ratings * candidates + 3 * batches) / 60
+        hours = minutes(ratings, ratings * shown + 3 * batches) / 60
         out.append(Need(role, questions, ratings, batches, hours, len(own), capacity, missing))
     return out
 
@@ -96,7 +97,13 @@ def lines(found: Sequence[Need], known: bool) -> list[str]:
             fewest = max(defaults()["raters_per_question"], ceil(need.ratings / (2 * size)))
             text += f"; {fewest} raters, if each takes two batches"
         out.append(text)
-    return out
+    written = sum(
+        ceil(need.batches * need.questions / need.ratings) for need in found if need.ratings
+    )
+    return [
+        *out,
+        f"expert-written answers to {written} of the questions at least, for the controls",
+    ]
 
 
 def read_raters(path: Path) -> list[Rater]:

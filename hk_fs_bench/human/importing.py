@@ -1,0 +1,72 @@
+"""Returned files of any form into a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.human import ratings, results, returns, surveys
+from hk_fs_bench.human.returns import Return
+from hk_fs_bench.human.study import Study, read_study, write_study
+
+SETTLED = ("first", "last")
+
+
+def bring_in(
+    folder: Path,
+    files: Sequence[Path],
+    *,
+    emails: Path | None = None,
+    settle: Sequence[str] = (),
+) -> list[str]:
+    """Keep returned files in the study and derive its ratings: all files, or none.
+
+    Args:
+        emails: file of e-mail addresses and raters, outside study and repository.
+        settle: "RATER=last" or "RATER=first": which of the rater's conflicting ratings count.
+
+    Returns:
+        Lines: notes on the files, counts, and every row that does not count.
+
+    Raises:
+        UserError: a file that can't be read as a whole.
+    """
+    study = read_study(folder)
+    chosen = _settled(study, settle)
+    addresses = surveys.read_emails(emails, study) if emails else None
+    found = [read_file(path, study, addresses) for path in files]
+    lines = []
+    for one in found:
+        new = returns.store(folder, one)
+        again = "" if new else ", which was brought in before"
+        lines.append(f"{one.source}: {len(one.ratings)} answers read{again}")
+        lines += [f"{one.source}: {note}" for note in one.notes]
+    if chosen:
+        study.settings["settled"] |= chosen
+        write_study(study)
+    return [*lines, *ratings.rebuild(folder).lines()]
+
+
+def read_file(path: Path, study: Study, emails: Mapping[str, str] | None = None) -> Return:
+    """One returned file, read by what its name says it is."""
+    kind = path.suffix.lower()
+    if kind == ".json":
+        return results.read_html_result(path, study)
+    if kind in (".xlsx", ".xlsm"):
+        return results.read_xlsx_result(path, study)
+    if kind in (".csv", ".tsv", ".txt"):
+        return surveys.read_survey(path, study, emails)
+    if not path.exists():
+        raise UserError(f"no such file: {path}")
+    raise UserError(f"{path.name} is no returned form: JSON, XLSX or CSV is expected")
+
+
+def _settled(study: Study, wishes: Sequence[str]) -> dict[str, str]:
+    out = {}
+    for wish in wishes:
+        rater, _, which = wish.rpartition("=")
+        if rater not in study.raters or which not in SETTLED:
+            raise UserError(f"--settle {wish}: give RATER=last or RATER=first, with a rater's id")
+        out[rater] = which
+    return out

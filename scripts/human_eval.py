@@ -1,0 +1,153 @@
+"""Have experts rate open answers, blind: python scripts/human_eval.py COMMAND --help"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from hk_fs_bench.errors import UserError, run_command
+
+if TYPE_CHECKING:
+    from hk_fs_bench.human.candidates import Source
+    from hk_fs_bench.items import Dataset
+
+
+def read_sources(folders: list[Path], dataset: Dataset) -> list[Source]:
+    from hk_fs_bench import lm_eval_runs, runs
+    from hk_fs_bench.human import candidates
+
+    found = []
+    for folder in folders:
+        if lm_eval_runs.is_lm_eval_output(folder):
+            run = lm_eval_runs.convert(folder, dataset=dataset)
+        else:
+            run = runs.read_run(folder)
+        found.append(candidates.read_source(run, dataset))
+    return found
+
+
+def do_assign(args: argparse.Namespace) -> list[str]:
+    from hk_fs_bench import items
+    from hk_fs_bench.human import assign, candidates, study, workload
+
+    if not args.run and not args.plan:
+        return draw_again(args)
+    dataset = items.load(args.dataset, args.revision)
+    raters = workload.read_raters(args.raters) if args.raters else None
+    sources = read_sources(args.run, dataset)
+    if args.plan:
+        asked, notes = assign.chosen_items(dataset, sources, args.questions)
+        wanted = Counter(workload.role_of(item.engineering_related) for item in asked)
+        # Before there are runs: as many models as one question shows.
+        models = len(sources) or study.defaults()["most_candidates"]
+        needs = workload.needs(wanted, models, raters, args.raters_per_question)
+        return [*notes, *workload.lines(needs, raters is not None)]
+    if raters is None or args.seed is None:
+        raise UserError("a new study needs --raters FILE and --seed N")
+    if (args.expert_answers is None) != args.no_expert_answers:
+        raise UserError(
+            "every batch holds an expert-written answer, blind: give --expert-answers FILE (one "
+            "expert's own answers to some of the questions), or do without: --no-expert-answers"
+        )
+    given = {"expert": args.expert_answers, "known_bad": args.known_bad}
+    texts = {k: candidates.read_answers(path, dataset) for k, path in given.items() if path}
+    names = {k: path and path.name for k, path in given.items()}
+    controls = assign.Controls(texts.get("expert"), texts.get("known_bad", {}), names)
+    return assign.new_study(
+        args.study,
+        dataset,
+        sources,
+        raters,
+        controls,
+        seed=args.seed,
+        per_question=args.raters_per_question,
+        most=args.questions,
+    )
+
+
+def draw_again(args: argparse.Namespace) -> list[str]:
+    from hk_fs_bench.human import assign, ratings, study, workload
+
+    held = study.read_study(args.study)
+    present = [one for one in held.raters.values() if not one.left]
+    raters = workload.read_raters(args.raters) if args.raters else present
+    called = ratings.disputed(ratings.read_ratings(args.study)) if args.third else set()
+    done = ratings.rated_batches(args.study)
+    notes = [f"{len(called)} questions call for a third rater"] if args.third else []
+    found = assign.extend_study(args.study, raters, done, called, keep_sent=args.keep_sent)
+    return [*notes, *found]
+
+
+def do_forms(args: argparse.Namespace) -> list[str]:
+    from hk_fs_bench.human import forms
+
+    if args.mcq:
+        from hk_fs_bench import items
+
+        if args.out is None:
+            raise UserError("--mcq needs --out DIR")
+        dataset = items.load(args.dataset)
+        return [str(path) for path in forms.write_mcq_forms(args.out, dataset, args.seed)]
+    if args.study is None:
+        raise UserError("name the study's folder, or give --mcq")
+    out = args.out or args.study / "forms"
+    made = forms.write_forms(args.study, out, args.format or forms.FORMATS)
+    return [f"{len(made)} forms in {out}"]
+
+
+def do_import(args: argparse.Namespace) -> list[str]:
+    from hk_fs_bench.human import importing
+
+    return importing.bring_in(args.study, args.file, emails=args.emails, settle=args.settle)
+
+
+def do_report(args: argparse.Namespace) -> list[str]:
+    from hk_fs_bench.human import report
+
+    out = args.out or args.study / "report"
+    return report.write_report(args.study, args.run, out, publish=args.publish)
+
+
+def do_judge(args: argparse.Namespace) -> list[str]:
+    from hk_fs_bench.human import judge
+
+    asked = judge.api_judge(
+        args.model,
+        service_id=args.judge_id,
+        base_url=args.judge_url,
+        max_cost=args.max_cost,
+        models_file=args.models_file,
+    )
+    rate = judge.plan if args.dry_run else judge.judge_study
+    return rate(args.study, asked, swapped=args.swapped)
+
+
+def do_withdraw(args: argparse.Namespace) -> list[str]:
+    from hk_fs_bench.human import withdrawal
+
+    return withdrawal.withdraw(args.study, args.rater)
+
+
+def main() -> None:
+    kinds: dict[str, Any] = {"path": Path, "int": int, "float": float}
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    specification = Path(__file__).with_suffix(".yaml").read_text("utf-8")
+    for name, arguments in yaml.safe_load(specification).items():
+        about = arguments.pop("help")
+        one = commands.add_parser(name, help=about, description=about)
+        one.set_defaults(run_command=globals()[f"do_{name}"])
+        for argument, options in arguments.items():
+            typed = {"type": kinds[options["type"]]} if "type" in options else {}
+            one.add_argument(argument, **options | typed)
+    args = parser.parse_args()
+    for line in args.run_command(args):
+        print(line)
+
+
+if __name__ == "__main__":
+    run_command(main)
