@@ -48,3 +48,29 @@ def shared_run(text: str, grams: frozenset[bytes] | None = None) -> str | None:
     """The first run of 12 words that `text` shares with the Code, or None."""
     known = load_grams() if grams is None else grams
     return next((" ".join(run) for run in _runs(text) if _digest(run) in known), None)
+
+
+def shared_run_beyond(text: str, words: int) -> str | None:
+    """A run of more than `words` words that `text` shares with the Code, or None.
+
+    `words` is at least 11. A run that long holds several runs of 12 in a row, so not all of them
+    are looked up: one in every `words` - 10 can't be missed.
+    """
+    own = words_of(text)
+    grams = load_grams()
+    starts = len(own) - RUN + 1
+
+    def shared(start: int) -> bool:
+        return 0 <= start < starts and _digest(own[start : start + RUN]) in grams
+
+    for start in range(0, starts, words - RUN + 2):
+        if not shared(start):
+            continue
+        first, last = start, start
+        while shared(first - 1):
+            first -= 1
+        while shared(last + 1):
+            last += 1
+        if last - first + RUN > words:
+            return " ".join(own[first : last + RUN])
+    return None

@@ -1,0 +1,221 @@
+"""One submission held against the edition, its own rows and its own claims; many in processes."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hk_fs_bench import prompts
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.items import Dataset
+from hk_fs_bench.leaderboard import claims, entries, rows
+from hk_fs_bench.leaderboard.editions import Editions
+from hk_fs_bench.leaderboard.recompute import DEFAULT, CantCompute, Recomputed, recompute, run_of
+from hk_fs_bench.leaderboard.strict_json import Fault
+from hk_fs_bench.open_metrics import Wanted
+from hk_fs_bench.runs import Run
+
+# Submissions that are scored together: one start of Java for all of them.
+CHUNK = 25
+# What of a model's name says that it converses, where its run does not know of a template.
+_CHATS = ("instruct", "chat", "-it")
+
+
+@dataclass
+class Checked:
+    """A submission, what is wrong with it, and what follows from its rows.
+
+    `recomputed` is on the newest edition. `differences`: claims with an older signature.
+    """
+
+    slug: str
+    manifest: dict[str, Any] | None = None
+    faults: list[str] = field(default_factory=list)
+    differences: list[dict[str, Any]] = field(default_factory=list)
+    recomputed: Recomputed | None = None
+
+
+@dataclass(frozen=True)
+class How:
+    """How to check. `merged`: submissions that were accepted before, perhaps under older tasks."""
+
+    source: Path | None
+    today: datetime.date
+    merged: frozenset[str] = frozenset()
+    wanted: Wanted = DEFAULT
+
+    @property
+    def full(self) -> bool:
+        return self.wanted != DEFAULT
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A submission whose rows are whole."""
+
+    checked: Checked
+    claims: Mapping[str, Any]
+    edition: Dataset
+    run: Run
+    on_current: Run
+
+
+def check(folders: Sequence[Path], how: How) -> list[Checked]:
+    """Check each submission for itself, in the order given."""
+    chunks = [folders[i : i + CHUNK] for i in range(0, len(folders), CHUNK)]
+    workers = min(len(chunks), os.cpu_count() or 1)
+    if workers < 2:
+        return [one for chunk in chunks for one in _check_chunk(chunk, how)]
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(workers) as pool:
+        found = pool.map(_check_chunk, chunks, [how] * len(chunks))
+        return [one for chunk in found for one in chunk]
+
+
+_editions: dict[Path | None, Editions] = {}
+
+
+def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
+    editions = _editions.setdefault(how.source, Editions(how.source))
+    found = [Checked(folder.name) for folder in folders]
+    ready = [
+        one
+        for checked, folder in zip(found, folders, strict=True)
+        if (one := _read(checked, folder, editions, how)) is not None
+    ]
+    for edition in {one.edition.sha256: one.edition for one in ready}.values():
+        own = [one for one in ready if one.edition is edition]
+        for one, result in _recomputed(own, [one.run for one in own], edition, how.wanted):
+            faults, differences = claims.compare(one.claims, result["scores"], how.full)
+            one.checked.faults += faults
+            one.checked.differences = differences
+            if edition is editions.current and not how.full:
+                one.checked.recomputed = result
+    late = [one for one in ready if one.checked.recomputed is None and not one.checked.faults]
+    if late and not how.full:
+        runs = [one.on_current for one in late]
+        for one, result in _recomputed(late, runs, editions.current, DEFAULT):
+            one.checked.recomputed = result
+    return found
+
+
+def _recomputed(
+    ready: Sequence[_Ready], runs: Sequence[Run], edition: Dataset, wanted: Wanted
+) -> Iterator[tuple[_Ready, Recomputed]]:
+    """Each with what follows from its rows; one that can't be scored spoils no other."""
+    try:
+        yield from zip(ready, recompute(runs, edition, wanted), strict=True)
+        return
+    except CantCompute:
+        raise
+    except UserError:
+        pass
+    for one, run in zip(ready, runs, strict=True):
+        try:
+            (result,) = recompute([run], edition, wanted)
+        except CantCompute:
+            raise
+        except UserError as error:
+            one.checked.faults.append(f"can't be scored: {error}")
+        else:
+            yield one, result
+
+
+def _read(checked: Checked, folder: Path, editions: Editions, how: How) -> _Ready | None:
+    """Read and check all but the scores; None where there is nothing to score."""
+    entry, faults = entries.read(folder)
+    checked.faults += faults
+    if entry is None:
+        return None
+    checked.manifest = entry.manifest
+    run = entry.manifest["run"]
+    protocol, current = run["protocol"], editions.current
+    merged = entry.slug in how.merged
+    try:
+        edition = _edition(protocol, editions)
+        tasks = rows.all_tasks(run["tasks"])
+        released = editions.released(entry.version)
+        checked.faults += _manifest_faults(entry.manifest, tasks, released, how.today, merged)
+        asked = {task.name: editions.asked(edition, task) for task in tasks}
+    except (Fault, UserError) as fault:
+        checked.faults.append(str(fault))
+        return None
+    known = frozenset(task.name for task in tasks if _rendered_here(task, protocol))
+    found, faults = rows.read(entry.predictions, asked, entry.samples, released, how.today, known)
+    checked.faults += [f"predictions.jsonl: {line}" for line in faults]
+    if checked.faults:
+        return None
+    return _Ready(
+        checked,
+        entry.manifest["scores"],
+        edition,
+        run_of(entry.manifest, found, edition, edition),
+        run_of(entry.manifest, found, current, edition),
+    )
+
+
+def _edition(protocol: Mapping[str, Any], editions: Editions) -> Dataset:
+    version = protocol["dataset_version"]
+    if version not in editions.versions:
+        raise Fault(f"dataset version {version}, expected {' or '.join(editions.versions)}")
+    edition = editions.get(version)
+    if protocol["dataset_sha256"] != edition.sha256:
+        own, ours = protocol["dataset_sha256"][:12], edition.sha256[:12]
+        raise Fault(f"dataset {version} has the sha256 {ours}…, the run was asked on {own}…")
+    return edition
+
+
+def _rendered_here(task: prompts.Task, protocol: Mapping[str, Any]) -> bool:
+    """Whether the run was asked with the template and version that this checkout has."""
+    version = protocol["task_versions"].get(task.name)
+    template = protocol["prompt_templates_sha256"].get(task.name)
+    return (version, template) == (task.version, prompts.template_sha256(task))
+
+
+def _manifest_faults(
+    manifest: Mapping[str, Any],
+    tasks: Sequence[prompts.Task],
+    released: datetime.date | None,
+    today: datetime.date,
+    merged: bool,
+) -> Iterator[str]:
+    """What a run's manifest says that no accepted entry may say."""
+    run = manifest["run"]
+    protocol, model = run["protocol"], run["model"]
+    if set(manifest["scores"]) != {task.name for task in tasks}:
+        yield f"scores are of {', '.join(sorted(manifest['scores']))}, the run's tasks are others"
+    for task in tasks:
+        if not merged and not _rendered_here(task, protocol):
+            version = protocol["task_versions"].get(task.name)
+            yield (
+                f"{task.name} was asked in version {version} from another template than version "
+                f"{task.version} here; update the checkout and run it again"
+            )
+    chats = any(word in model["id"].lower() for word in _CHATS)
+    if not protocol.get("chat_template_used") and (
+        protocol.get("model_has_chat_template") or chats
+    ):
+        yield (
+            "a chat model that ran without its template was asked wrongly; run it again with "
+            "--apply_chat_template"
+        )
+    days = {"date": manifest["date"], "run.started_at": run.get("started_at")}
+    price = run.get("price") or {}
+    for place, text in days.items():
+        if text and (what := _wrong_day(text, released, today)):
+            yield f"{place}: {what}"
+    if price.get("date") and (what := _wrong_day(price["date"], None, today)):
+        yield f"run.price.date: {what}"
+
+
+def _wrong_day(text: str, released: datetime.date | None, today: datetime.date) -> str | None:
+    try:
+        day = datetime.datetime.fromisoformat(text).date()
+    except ValueError:
+        return f"{text} is no date"
+    return rows.out_of_time(day, released, today)

@@ -1,0 +1,268 @@
+"""A submission's folder: read within bounds, checked for form; its key and its slug.
+
+    leaderboard/submissions/<slug>/submission.json
+    leaderboard/submissions/<slug>/predictions.jsonl.gz   the run's predictions.jsonl, compressed
+
+Nothing in it is trusted: sizes are looked at before bytes, links are never followed, and what
+unpacks to more than its limit is let go.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import stat
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hk_fs_bench.leaderboard import safe_text, strict_json
+from hk_fs_bench.leaderboard.strict_json import Fault
+
+SCHEMA_VERSION = 1
+MANIFEST, PREDICTIONS = "submission.json", "predictions.jsonl.gz"
+FILES = (MANIFEST, PREDICTIONS)
+# Texts in which a person writes more than a line.
+_LINES = ("notes", "declaration.statement")
+# Texts that no person writes, and that are longer than a name.
+_MACHINE = ("scores.", "run.protocol.parameters_", "run.protocol.generation_kwargs", "run.price.")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One submission as it stands; `predictions` are the bytes of the run's predictions.jsonl."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    predictions: bytes
+
+    @property
+    def slug(self) -> str:
+        return self.folder.name
+
+    @property
+    def version(self) -> str:
+        return str(self.manifest["run"]["protocol"]["dataset_version"])
+
+    @property
+    def samples(self) -> int:
+        return int(self.manifest["run"]["protocol"].get("samples") or 1)
+
+
+def read(folder: Path) -> tuple[Entry | None, list[str]]:
+    """A submission and what is wrong with its form; None where it can't be read at all."""
+    faults = list(_folder_faults(folder))
+    if faults:
+        return None, faults
+    manifest, faults = read_manifest(folder)
+    predictions = b""
+    try:
+        packed = _bounded(folder / PREDICTIONS, safe_text.settings()["sizes"][PREDICTIONS])
+        predictions = unpack(packed)
+    except Fault as fault:
+        faults.append(f"{PREDICTIONS}: {fault}")
+    if manifest is None or faults:
+        return None, faults
+    entry = Entry(folder, manifest, predictions)
+    return entry, list(_binding_faults(entry))
+
+
+def read_manifest(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """submission.json, and what is wrong with its form; None where it can't be used."""
+    try:
+        raw = _bounded(folder / MANIFEST, safe_text.settings()["sizes"][MANIFEST])
+        manifest = strict_json.parse(raw)
+    except Fault as fault:
+        return None, [f"{MANIFEST}: {fault}"]
+    faults = [f"{MANIFEST}: {fault}" for fault in form_faults(manifest)]
+    return (manifest if not faults else None), faults
+
+
+def form_faults(manifest: Any) -> Iterator[str]:
+    """What the schema and the rules of texts say against a submission.json."""
+    version = manifest.get("schema_version") if isinstance(manifest, dict) else None
+    if isinstance(manifest, dict) and (type(version) is not int or version != SCHEMA_VERSION):
+        yield f"schema_version must be the integer {SCHEMA_VERSION}, not {version!r}"
+    errors = sorted(
+        validator("submission").iter_errors(manifest), key=lambda e: list(map(str, e.absolute_path))
+    )
+    for error in errors:
+        if list(error.absolute_path) != ["schema_version"]:
+            yield explain(error)
+    for place, text in safe_text.strings(manifest):
+        if what := safe_text.unprintable(text, place in _LINES):
+            yield f"{place} has {what}"
+        if what := safe_text.secret(text):
+            yield f"{place} holds what looks like a key ({what})"
+        if what := safe_text.local_path(text):
+            yield f"{place} holds a path of a machine ({what})"
+        if not place.startswith(_MACHINE) and (what := safe_text.excerpt(text)):
+            yield f"{place} holds an excerpt of the Code ({what[:60]}…)"
+
+
+def _folder_faults(folder: Path) -> Iterator[str]:
+    """Whether the folder holds the two files and nothing else."""
+    try:
+        mode = folder.lstat().st_mode
+    except OSError:
+        yield "no such folder"
+        return
+    if not stat.S_ISDIR(mode):
+        yield "is no folder" + (" but a link" if stat.S_ISLNK(mode) else "")
+        return
+    names = sorted(os.listdir(folder))
+    for name in names:
+        shown = name.encode("unicode_escape").decode()[:80]
+        if name not in FILES:
+            yield f"holds {shown}; only {' and '.join(FILES)} belong there"
+        elif not stat.S_ISREG((folder / name).lstat().st_mode):
+            yield f"{shown} is no plain file"
+    for name in FILES:
+        if name not in names:
+            yield f"lacks {name}"
+
+
+def _bounded(path: Path, most: int) -> bytes:
+    """The bytes of a plain file of at most `most` bytes; its size is looked at first."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK)
+    except OSError as error:
+        raise Fault(f"can't be read: {error.strerror}") from None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise Fault("is no plain file")
+        if status.st_size > most:
+            raise Fault(f"has {status.st_size:,} bytes, {most:,} are allowed")
+        return file.read(most + 1)
+
+
+def unpack(packed: bytes) -> bytes:
+    """The bytes of a gzip file, given up where they pass the limit."""
+    most = int(safe_text.settings()["sizes"]["predictions.jsonl"])
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            raw = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise Fault(f"no gzip file ({str(error)[:80]})") from None
+    if len(raw) > most:
+        raise Fault(f"unpacks to more than {most:,} bytes")
+    return raw
+
+
+def pack(raw: bytes) -> bytes:
+    """Compressed, the same bytes on every day and machine with the same zlib."""
+    out = io.BytesIO()
+    with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=9, mtime=0) as file:
+        file.write(raw)
+    return out.getvalue()
+
+
+def key_of(run: Mapping[str, Any], encoder: str | None) -> dict[str, Any]:
+    """What an entry is about."""
+    model, protocol = run["model"], run["protocol"]
+    return {
+        "model": model["id"],
+        "revision": model.get("revision") or model.get("weights_sha256"),
+        "provider": model["provider"],
+        "mode": model["mode"],
+        "search": model["search"],
+        "regime": protocol["regime"],
+        "task_versions": {task: protocol["task_versions"].get(task) for task in run["tasks"]},
+        "dataset_version": protocol["dataset_version"],
+        "encoder": encoder,
+    }
+
+
+def encoder_of(scores: Mapping[str, Any]) -> str | None:
+    """The encoder behind the claimed BERTScore: the part of its signature that names it."""
+    for task in scores.values():
+        for name, figure in (task.get("metrics") or {}).items():
+            if name.startswith("bertscore_f1") and figure.get("signature"):
+                parts = str(figure["signature"]).split("|")
+                return "|".join(p for p in parts if p.startswith(("model:", "layer:")))[:200]
+    return None
+
+
+def slug_of(manifest: Mapping[str, Any]) -> str:
+    """The one slug that a submission.json can have: it names its content."""
+    content = {name: value for name, value in manifest.items() if name != "slug"}
+    digest = hashlib.sha256(canonical(content).encode()).hexdigest()
+    return f"{safe_text.slug_part(manifest['run']['model']['id'])}-{digest[:10]}"
+
+
+def canonical(value: Any) -> str:
+    """A JSON value as the one text that it has."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _binding_faults(entry: Entry) -> Iterator[str]:
+    """Whether folder, manifest and predictions belong together."""
+    manifest = entry.manifest
+    if manifest["slug"] != entry.slug:
+        yield f"{MANIFEST}: the slug is {manifest['slug']}, the folder {entry.slug}"
+    elif entry.slug != (own := slug_of(manifest)):
+        yield f"{MANIFEST}: changed after it was packed (its slug would be {own}); submit it again"
+    counted = {
+        "sha256": hashlib.sha256(entry.predictions).hexdigest(),
+        "bytes": len(entry.predictions),
+        "rows": entry.predictions.count(b"\n"),
+    }
+    for name, value in counted.items():
+        if manifest["predictions"][name] != value:
+            stated = manifest["predictions"][name]
+            yield f"{MANIFEST}: predictions.{name}: stated {stated}, is {value}"
+    key = key_of(manifest["run"], encoder_of(manifest["scores"]))
+    for name, value in key.items():
+        if manifest["key"][name] != value:
+            yield f"{MANIFEST}: key.{name}: stated {manifest['key'][name]}, the run has {value}"
+
+
+@cache
+def validator(name: str) -> Any:
+    """The validator of leaderboard/schema/<name>.schema.json of this checkout."""
+    from jsonschema import Draft202012Validator
+
+    root = Path(__file__).resolve().parent.parent.parent
+    path = root / "leaderboard" / "schema" / f"{name}.schema.json"
+    return Draft202012Validator(json.loads(path.read_text("utf-8")))
+
+
+# Patterns say nothing to people.
+_WORDS = {
+    "modelName": "illegal model name: org/name is expected, letters, digits, dot, dash",
+    "link": "only http(s) links, without quotes, blanks or a password",
+    "slug": "no slug as submit makes it",
+    "login": "no account name",
+    "number": "number expected",
+}
+
+
+def explain(error: Any) -> str:
+    """A schema's complaint in one line: place, and what was expected."""
+    place = ".".join(map(str, error.absolute_path)) or "the file"
+    value = repr(error.instance)
+    shown = value if len(value) <= 60 else value[:60] + "…"
+    shown = shown.encode("ascii", "backslashreplace").decode()
+    if error.validator == "pattern":
+        for name, words in _WORDS.items():
+            definition = validator("submission").schema["$defs"].get(name, {})
+            if definition.get("pattern") == error.validator_value:
+                return f"{place}: {words}, not {shown}"
+    if error.validator == "type":
+        wanted = error.validator_value
+        wanted = [wanted] if isinstance(wanted, str) else wanted
+        return f"{place}: {' or '.join(wanted)} expected, not {shown}"
+    if error.validator in ("required", "additionalProperties"):
+        return f"{place}: {error.message[:160]}"
+    if error.context:
+        return f"{place}: {min((explain(one) for one in error.context), key=len)}"
+    if error.validator in ("enum", "const"):
+        return f"{place}: one of {error.validator_value} expected, not {shown}"
+    return f"{place}: {shown} breaks {error.validator} {str(error.validator_value)[:80]}"
