@@ -33,11 +33,7 @@ def draw(runs: Sequence[ScoredRun], folder: Path) -> list[Path]:
     Raises:
         UserError: altair or vl-convert is missing, or the folder can't be written.
     """
-    try:
-        import altair as alt
-        import vl_convert
-    except ImportError:
-        raise UserError("--plots needs altair: pip install 'hk-fs-bench[score]'") from None
+    alt = library()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -53,17 +49,33 @@ def draw(runs: Sequence[ScoredRun], folder: Path) -> list[Path]:
     for name, (rows, make) in plots.items():
         if not rows:
             continue
-        chart = make(alt, rows).properties(background="white", padding=10)
-        chart = chart.configure(font=FONT).configure_view(stroke="#dddddd")
-        spec = chart.to_json()
-        for ending, content in (
-            ("png", vl_convert.vegalite_to_png(spec, scale=2)),
-            ("svg", vl_convert.vegalite_to_svg(spec).encode()),
-        ):
+        for ending, content in pictures(make(alt, rows)).items():
             path = folder / f"{name}.{ending}"
             write_bytes(path, content)
             written.append(path)
     return written
+
+
+def library() -> Any:
+    """altair, or a UserError that says how to get it."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401
+    except ImportError:
+        raise UserError("plots need altair: pip install 'hk-fs-bench[score]'") from None
+    return altair
+
+
+def pictures(chart: Any) -> dict[str, bytes]:
+    """A chart as "png" and "svg"."""
+    import vl_convert
+
+    chart = chart.properties(background="white", padding=10)
+    spec = chart.configure(font=FONT).configure_view(stroke="#dddddd").to_json()
+    return {
+        "png": vl_convert.vegalite_to_png(spec, scale=2),
+        "svg": vl_convert.vegalite_to_svg(spec).encode(),
+    }
 
 
 def _point(figure: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -129,8 +141,8 @@ def _groups(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
     ]
 
 
-def _interval(alt: Any, rows: Rows, x: Any, colour: Any, **place: Any) -> Any:
-    """Points with their intervals."""
+def intervals(alt: Any, rows: Rows, x: Any, colour: Any, **place: Any) -> Any:
+    """Points with their intervals: `rows` have `value` (null draws no point), `low`, `high`."""
     base = alt.Chart(alt.Data(values=rows)).encode(color=colour, **place)
     rule = base.mark_rule(strokeWidth=2).encode(x=x("low"), x2="high:Q")
     dots = base.transform_filter("datum.value != null")
@@ -158,7 +170,7 @@ def _draw_accuracy(alt: Any, rows: Rows) -> Any:
     best = alt.EncodingSortField("value", op="max", order="descending")
     y = alt.Y("run:N", title=None, sort=best, axis=alt.Axis(labelLimit=400))
     offset = alt.YOffset("task:N", scale=alt.Scale(paddingOuter=0.4))
-    chart = _interval(alt, rows, x, _by_task(alt), y=y, yOffset=offset)
+    chart = intervals(alt, rows, x, _by_task(alt), y=y, yOffset=offset)
     return chart.properties(width=460, height=alt.Step(14))
 
 
@@ -201,7 +213,7 @@ def _draw_groups(alt: Any, rows: Rows) -> Any:
         own = [row for row in rows if row["field"] == field]
         y = alt.Y("group:N", title=field, axis=alt.Axis(labelLimit=200))
         offset = alt.YOffset("run:N", sort=None, scale=alt.Scale(paddingOuter=0.3))
-        chart = _interval(alt, own, x, _by_run(alt), y=y, yOffset=offset)
+        chart = intervals(alt, own, x, _by_run(alt), y=y, yOffset=offset)
         return chart.properties(width=400, height=alt.Step(8))
 
     return alt.vconcat(*(one(field) for field in dict.fromkeys(row["field"] for row in rows)))

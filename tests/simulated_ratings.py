@@ -7,12 +7,17 @@ on the scale of scores, so that all truths follow by drawing a large study.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hk_fs_bench.human import rubric
+from hk_fs_bench.human.study import Answer, Question, Rater, Screen, Study
+from hk_fs_bench.human.study import write_study as write_folder
+from hk_fs_bench.runs import write_json, write_jsonl
 
 DIMENSIONS = {"accuracy": ("", "score"), "clarity": ("clarity_", "clarity_score")}
 
@@ -127,3 +132,85 @@ def draw(seed: int, world: World | None = None, *, extras: bool = False) -> Draw
                 more["repeat_of"] = again
                 found.rows.append(rating(f"r{r:02}", role, item, candidate, latent, **more))
     return found
+
+
+def write_study(
+    folder: Path, drawn: Drawn, *, judged: list[dict[str, Any]] | None = None, runs: bool = True
+) -> list[Path]:
+    """The study as a folder, and beside it the runs that were rated, scored; returns those."""
+    rows = [*drawn.rows, *(judged or [])]
+    about, answers, shown = {}, {}, {}
+    for row in rows:
+        name = row["candidate"]
+        about[name] = {
+            "item_id": row["item_id"],
+            "kind": row["answer_kind"],
+            "run": row["run"] and row["run"].replace("/", "-"),
+            "repeat_of": row["repeat_of"],
+            "taken_from": None,
+        }
+        length = 20 + zlib.crc32(name.encode()) % 60
+        answers[name] = Answer(name, row["item_id"], " ".join(["word"] * length))
+        if row["kind"] == "expert":
+            shown.setdefault((row["rater"], row["item_id"], row["repeat"]), []).append(name)
+    labels = sorted({one["run"] for one in about.values() if one["run"]})
+    items = sorted({row["item_id"] for row in rows})
+    study = Study(
+        folder,
+        {
+            "format": 1,
+            "name": folder.name,
+            "seed": 1,
+            "dataset": {"version": "1.0.0", "sha256": "d" * 64},
+            "rubric": {"version": rubric.load().version, "sha256": rubric.load().sha256},
+            "raters_per_question": 2,
+            "batch_size": 10,
+            "most_candidates": 5,
+            "controls": {"expert": None, "known_bad": "built"},
+            "settled": {},
+            "withdrawn": [],
+        },
+        {n: Rater(n, "architect", 99) for n in sorted({r["rater"] for r in drawn.rows})},
+        {i: Question(i, f"Question {i}?", ["B11.6"], ["point one"], "Yes.", None) for i in items},
+        answers,
+        [
+            Screen(rater, 1, place, item, names, repeat)
+            for place, ((rater, item, repeat), names) in enumerate(shown.items(), 1)
+        ],
+    )
+    write_folder(study)
+    models = {label: {"model": label, "mode": "none", "folder": label} for label in labels}
+    write_json(folder / "key.json", {"runs": models, "candidates": about})
+    joined = ("run", "answer_kind", "repeat_of")
+    write_jsonl(
+        folder / "ratings.jsonl", [{k: v for k, v in r.items() if k not in joined} for r in rows]
+    )
+    write_jsonl(folder / "unresolved.jsonl", [])
+    return [_run(folder.parent / label, label, drawn, about, answers) for label in labels if runs]
+
+
+def _run(
+    folder: Path, label: str, drawn: Drawn, about: dict[str, Any], answers: dict[str, Answer]
+) -> Path:
+    folder.mkdir()
+    model = label.replace("-", "/", 1)
+    write_json(folder / "run.json", {"tasks": ["hk_fs_oeq"]})
+    (folder / "predictions.jsonl").write_text("")
+    write_jsonl(
+        folder / "items.jsonl",
+        [
+            {
+                "task": "hk_fs_oeq",
+                "item_id": held["item_id"],
+                "variant": "",
+                "sample": 0,
+                "answer": answers[name].answer,
+                "metrics": {m: v[model, held["item_id"]] for m, v in drawn.metrics.items()},
+            }
+            for name, held in about.items()
+            if held["run"] == label and held["repeat_of"] is None
+        ],
+    )
+    metrics = {name: {"signature": f"{name}|simulated"} for name in drawn.metrics}
+    write_json(folder / "scores.json", {"tasks": {"hk_fs_oeq": {"metrics": metrics}}})
+    return folder

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hk_fs_bench.human.rubric import Rubric
+from hk_fs_bench.human.rubric import Choice, Rubric
 from hk_fs_bench.stats import (
     Estimate,
     Pooled,
@@ -79,7 +79,8 @@ def model_figures(rows: Sequence[Row], rubric: Rubric) -> dict[str, dict[str, An
 
     `accuracy` and `clarity` are means over questions of the means over an answer's raters,
     `…_pooled` the paper's mean over all ratings; both with an interval over questions.
-    `unsafe_share`: answers that any rater called unsafe. `levels` and `descriptors` count ratings.
+    `unsafe_share`: answers that any rater called unsafe. `levels` and `descriptors` count ratings,
+    `deciding` them by what decided the score: a level, the lowest descriptor, the cap's descriptor.
     `ranks` are those that the data allow, `ties` the groups that nothing tells apart.
     """
     chosen = of_models(rows)
@@ -99,6 +100,7 @@ def model_figures(rows: Sequence[Row], rubric: Rubric) -> dict[str, dict[str, An
             figures[f"{name}_pooled"] = every.estimate().to_json() | {"ratings": len(own)}
         figures["unsafe_share"] = unsafe_share(own, rubric).to_json()
         figures["capped"] = sum(bool(row["capped"]) for row in own)
+        figures["deciding"] = {n: _deciding(own, n, rubric) for n in FIELDS}
         figures["levels"] = {n: _count(own, n, "level", rubric) for n in FIELDS}
         figures["descriptors"] = {n: _count(own, n, "descriptors", rubric) for n in FIELDS}
         found[run] = figures
@@ -135,6 +137,25 @@ def _count(rows: Sequence[Row], dimension: str, field: str, rubric: Rubric) -> d
         return {name: levels[name] for name in held.levels}
     named = Counter(one for row in rows for one in row[FIELDS[dimension].descriptors])
     return {name: named[name] for name in held.descriptors}
+
+
+def _deciding(rows: Sequence[Row], dimension: str, rubric: Rubric) -> dict[str, int]:
+    held, fields = rubric.dimensions[dimension], FIELDS[dimension]
+    counts = {name: 0 for name, one in held.levels.items() if one.score is not None}
+    counts |= dict.fromkeys(held.descriptors, 0)
+    for row in rows:
+        if dimension == rubric.cap_dimension and row["capped"]:
+            name = rubric.cap_descriptor
+        elif chosen := row[fields.descriptors]:
+            name = min(held.descriptors, key=lambda n: _worth(held.descriptors[n], n in chosen))
+        else:
+            name = row[fields.level]
+        counts[name] += 1
+    return counts
+
+
+def _worth(one: Choice, chosen: bool) -> float:
+    return one.score if chosen and one.score is not None else 2.0
 
 
 def ranking(pooled: Mapping[str, Pooled]) -> dict[str, dict[str, Any]]:
