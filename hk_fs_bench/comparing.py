@@ -16,7 +16,7 @@ LEVEL = 0.05
 # How often an answer cites is no quality.
 _NO_QUALITY = ("cites",)
 # Parts of a signature that two runs may differ in and be compared all the same.
-_FREE = ("chat_template",)
+FREE = ("chat_template",)
 
 Difference = Callable[[ScoredRun, ScoredRun], Estimate]
 
@@ -150,7 +150,7 @@ def _warnings(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
             f"{task}: the runs differ in {key} ({', '.join(sorted(values))}), so their figures "
             "are not of one protocol"
             for key, values in signatures.items()
-            if len(values) > 1 and key not in _FREE
+            if len(values) > 1 and key not in FREE
         ]
         answered = {frozenset(row["item_id"] for row in one.answered(task)) for one in runs}
         if len(answered - {frozenset()}) > 1:

@@ -1,0 +1,120 @@
+"""Submissions → leaderboard.json and the site: all of it, or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hk_fs_bench import answers
+from hk_fs_bench.errors import UserError
+from hk_fs_bench.leaderboard import board, entries, site, strict_json, validating
+from hk_fs_bench.leaderboard.changes import changes
+from hk_fs_bench.leaderboard.checking import How
+from hk_fs_bench.leaderboard.editions import Editions
+from hk_fs_bench.leaderboard.recompute import UNREADABLE
+from hk_fs_bench.leaderboard.validating import Report
+from hk_fs_bench.runs import write_text
+
+FILE = "leaderboard.json"
+_FIRST = (None, "", "rot0")
+
+
+@dataclass
+class Built:
+    """What a build found and did."""
+
+    report: Report
+    done: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """All of it, for people."""
+        return [*self.report.lines(), *self.done]
+
+
+def build(root: Path, how: How, base: str | None = None) -> Built:
+    """Check all submissions and write the board anew; a fault leaves it as it was.
+
+    Raises:
+        UserError: figures of entries would change, which `rescore` does and logs; a file that
+            can't be written; this machine lacks what the check needs.
+    """
+    made, content = prepare(root, how, base)
+    if content is None:
+        return made
+    if changed := changes(read(root), content):
+        slugs = dict.fromkeys(one["entry"] for one in changed)
+        raise UserError(
+            f"{len(changed)} figures of {len(slugs)} entries differ from {FILE}; `rescore` "
+            "changes them, and logs what changed",
+            [f"{c['entry']}: {c['task']}: {c['figure']}: {c['old']} → {c['new']}" for c in changed],
+        )
+    write(root, how, content, made)
+    return made
+
+
+def prepare(root: Path, how: How, base: str | None) -> tuple[Built, dict[str, Any] | None]:
+    """The check of all submissions, and the board that follows; None where there is a fault."""
+    report = validating.validate(root, how=how, base=base)
+    made = Built(report)
+    if not report.ok:
+        made.done.append(f"{FILE} stays as it was")
+        return made, None
+    return made, board.assemble(report.checked, Editions(how.source), root)
+
+
+def read(root: Path) -> dict[str, Any] | None:
+    """The board of record; None where there is none, or nothing that can be read as one."""
+    try:
+        found = strict_json.parse((root / FILE).read_bytes())
+        found["entries"], found["dataset"]["version"]
+    except (OSError, strict_json.Fault, KeyError, TypeError):
+        return None
+    return dict(found)
+
+
+def write(root: Path, how: How, content: Mapping[str, Any], made: Built) -> None:
+    """leaderboard.json and the site."""
+    dataset = Editions(how.source).current
+
+    text = board.to_text(content)
+    known = {entry["slug"]: entry for entry in content["entries"]}
+
+    def texts(slug: str) -> dict[tuple[str, str], str]:
+        return answers_of(root / "submissions" / slug, known[slug], content["questions"])
+
+    pages = site.build(json.loads(text), dataset, root / "site", texts)
+    write_text(root / FILE, text)
+    made.done.append(f"{FILE}: {len(content['entries'])} entries; site: {pages} pages")
+
+
+def answers_of(
+    folder: Path, entry: Mapping[str, Any], questions: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str], str]:
+    """(task, item id) → what a model said there, for pages: sample 0, first order of options.
+
+    Open answers, and the answers to multiple-choice questions that could not be read.
+
+    Args:
+        entry, questions: as leaderboard.json has them.
+    """
+    read_entry, _ = entries.read(folder)
+    if read_entry is None:
+        return {}
+    wanted: dict[tuple[str, str], bool] = {}
+    for task, figures in entry["tasks"].items():
+        outcomes = figures["outcomes"]
+        shown = outcomes.get("chosen") or UNREADABLE * len(outcomes["status"])
+        for item, letter in zip(questions[task], shown, strict=True):
+            if letter == UNREADABLE:
+                wanted[task, item] = "chosen" not in outcomes
+    found: dict[tuple[str, str], str] = {}
+    for _, row in strict_json.parse_lines(read_entry.predictions):
+        key, output = (row["task"], row["item_id"]), row.get("output")
+        if key not in wanted or not output or row.get("sample") or row.get("variant") not in _FIRST:
+            continue
+        parsed = answers.parse_oeq(output, finish_reason=row.get("finish_reason"))
+        found[key] = (wanted[key] and parsed.answer) or output
+    return found
