@@ -15,8 +15,9 @@ from markupsafe import Markup
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import judge_figures, published_scores, ratings, report_plots
 from hk_fs_bench.human.metric_values import read_metrics
+from hk_fs_bench.human.report_cells import Section
 from hk_fs_bench.human.report_data import collect
-from hk_fs_bench.human.report_tables import Section, lead, sections, words
+from hk_fs_bench.human.report_tables import lead, sections, words
 from hk_fs_bench.human.study import read_key, read_study
 from hk_fs_bench.items import jsonl_rows
 from hk_fs_bench.runs import write_json, write_text
@@ -98,6 +99,9 @@ def lines(report: Mapping[str, Any], parts: Sequence[Section]) -> list[str]:
     console = Console(file=text, width=_WIDTH, no_color=True, highlight=False)
     for part in parts:
         for held in part.tables:
+            if not held.rows:
+                console.print(f"{held.title}: none", markup=False)
+                continue
             table = Table(title=escape(held.title), title_justify="left")
             for column in held.columns:
                 table.add_column(escape(column), overflow="fold")

@@ -8,8 +8,11 @@ from typing import Any
 from hk_fs_bench import plots
 from hk_fs_bench.human import rubric
 from hk_fs_bench.human.figures import FIELDS
-from hk_fs_bench.human.report_tables import LEVEL_TITLES
+from hk_fs_bench.human.report_worth import LEVEL_TITLES
+from hk_fs_bench.report import SHARES
 
+_WIDTH = 340
+_COLOURS = (*plots.COLOURS[:2], "#8c1d18")
 Rows = list[dict[str, Any]]
 # From the best choice of a rubric's dimension to its worst.
 _SCALE = ("#1f5a94", "#7fb0dd", "#f0d9b0", "#e8a860", "#c8641e", "#6e2a0c")
@@ -49,29 +52,20 @@ def _means(report: Mapping[str, Any]) -> Rows:
 
 def _draw_means(alt: Any, rows: Rows) -> Any:
     order = list(dict.fromkeys(row["model"] for row in rows))
+    titles = {"unsafe": "unsafe answers, %"}
 
-    def panel(own: Rows, title: str, axis: bool) -> Any:
-        scale = alt.Scale(domain=[0, 100])
-        shown = alt.Axis(labelLimit=300) if axis else None
-        y = alt.Y("model:N", title=None, sort=order, axis=shown)
-        kinds = list(dict.fromkeys(row["what"] for row in own))
-        colours = alt.Scale(domain=kinds, range=plots.COLOURS if axis else ["#8c1d18"])
-        legend = alt.Legend(orient="bottom") if axis else None
-        chart = plots.intervals(
+    def panel(what: str, colour: str) -> Any:
+        title = titles.get(what, f"{what}, mean ×100") + ", 95% interval"
+        return plots.intervals(
             alt,
-            own,
-            lambda field: alt.X(f"{field}:Q", title=title, scale=scale),
-            alt.Color("what:N", title=None, scale=colours, legend=legend),
-            y=y,
-            yOffset=alt.YOffset("what:N", sort=kinds, scale=alt.Scale(paddingOuter=0.5)),
-        )
-        return chart.properties(width=340 if axis else 240, height=alt.Step(16 if axis else 32))
+            [row for row in rows if row["what"] == what],
+            lambda field: alt.X(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, 100])),
+            alt.value(colour),
+            y=alt.Y("model:N", title=None, sort=order, axis=alt.Axis(labelLimit=300)),
+        ).properties(width=_WIDTH, height=alt.Step(20))
 
-    scores = [row for row in rows if row["what"] != "unsafe"]
-    unsafe = [row for row in rows if row["what"] == "unsafe"]
-    left = panel(scores, "mean score ×100, 95% interval", True)
-    right = panel(unsafe, "unsafe answers %, 95% interval", False)
-    return alt.hconcat(left, right).resolve_scale(color="independent")
+    kinds = dict.fromkeys(row["what"] for row in rows)
+    return alt.vconcat(*(panel(what, c) for what, c in zip(kinds, _COLOURS, strict=True)))
 
 
 def _chosen(report: Mapping[str, Any]) -> Rows:
@@ -104,7 +98,7 @@ def _draw_chosen(alt: Any, rows: Rows) -> Any:
             title=None,
             sort=names,
             scale=alt.Scale(domain=names, range=list(_SCALE)),
-            legend=alt.Legend(orient="right", labelLimit=260),
+            legend=alt.Legend(orient="bottom", columns=2, labelLimit=260),
         )
         bars = alt.Chart(alt.Data(values=own)).mark_bar()
         return bars.encode(
@@ -112,7 +106,7 @@ def _draw_chosen(alt: Any, rows: Rows) -> Any:
             y=alt.Y("model:N", title=dimension, sort=order, axis=alt.Axis(labelLimit=300)),
             color=colour,
             order=alt.Order("place:Q"),
-        ).properties(width=360, height=alt.Step(20))
+        ).properties(width=_WIDTH, height=alt.Step(20))
 
     panels = [panel(name) for name in dict.fromkeys(row["dimension"] for row in rows)]
     return alt.vconcat(*panels).resolve_scale(color="independent")
@@ -121,7 +115,7 @@ def _draw_chosen(alt: Any, rows: Rows) -> Any:
 def _rhos(report: Mapping[str, Any]) -> Rows:
     return [
         {
-            "metric": row["metric"],
+            "metric": SHARES.get(row["metric"], row["metric"]),
             "level": LEVEL_TITLES[row["level"]],
             "dimension": _label(row["dimension"]),
             "value": row["value"],
@@ -149,13 +143,15 @@ def _draw_rhos(alt: Any, rows: Rows) -> Any:
         chart = plots.intervals(
             alt,
             own,
-            lambda f: alt.X(f"{f}:Q", title=f"rho {level}", scale=alt.Scale(domain=[-1, 1])),
+            lambda f: alt.X(
+                f"{f}:Q", title=f"rho {level}, 95% interval", scale=alt.Scale(domain=[-1, 1])
+            ),
             colour,
-            y=alt.Y("metric:N", title=None, sort=metrics),
+            y=alt.Y("metric:N", title=None, sort=metrics, axis=alt.Axis(labelLimit=300)),
             yOffset=alt.YOffset("dimension:N", sort=dimensions, scale=alt.Scale(paddingOuter=0.5)),
         )
         zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color="#888888")
-        return (zero.encode(x="zero:Q") + chart).properties(width=280, height=alt.Step(14))
+        return (zero.encode(x="zero:Q") + chart).properties(width=_WIDTH, height=alt.Step(14))
 
     levels = dict.fromkeys(row["level"] for row in rows)
-    return alt.hconcat(*(panel(level) for level in levels))
+    return alt.vconcat(*(panel(level) for level in levels))

@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 import yaml
 
-from hk_fs_bench.human import rubric
-from hk_fs_bench.human.agreement import paper_class
-from hk_fs_bench.human.figures import FIELDS
-from hk_fs_bench.report import interval, p_value, percent
+from hk_fs_bench.human import report_agreement, report_worth, rubric
+from hk_fs_bench.human.report_cells import DIMENSIONS, Section, Table, figure, label, points
+from hk_fs_bench.report import percent
 
 # Rows of a list that the page shows; report.json has all.
 SHOWN = 30
-DIMENSIONS = tuple(FIELDS)
-LEVEL_TITLES = {
-    "within": "within questions",
-    "answers": "over all answers",
-    "models": "over models",
-}
-
-
-@dataclass(frozen=True)
-class Table:
-    """Cells are text; the first column names the row. `note` stands below."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-
-
-@dataclass
-class Section:
-    """A part of the report; `plots` are names of pictures."""
-
-    id: str
-    title: str
-    text: Sequence[str]
-    tables: list[Table] = field(default_factory=list)
-    plots: Sequence[str] = ()
 
 
 @lru_cache(maxsize=1)
@@ -59,13 +30,17 @@ def sections(report: Mapping[str, Any]) -> list[Section]:
     found = [
         _section("models", [_models(report)], ["models"]) if "models" in report else None,
         _section("choices", list(_choices(report)), ["choices"]) if "models" in report else None,
-        _section("agreement", [_agreement(report), _components(report)])
+        _section(
+            "agreement", [report_agreement.agreement(report), report_agreement.components(report)]
+        )
         if "agreement" in report
         else None,
-        _section("checks", [_repeats(report), _controls(report)]) if "repeats" in report else None,
+        _section("checks", [report_agreement.repeats(report), report_agreement.controls(report)])
+        if "repeats" in report
+        else None,
         _section("doubts", list(_doubts(report)), gap=100 * report["third_rater_gap"]),
-        _section("metrics", list(_metrics(report)), ["correlations"]),
-        _section("judges", list(_judges(report))) if report["judges"] else None,
+        _section("metrics", list(report_worth.metrics(report)), ["correlations"]),
+        _section("judges", list(report_worth.judges(report))) if report["judges"] else None,
         _section("sensitivity", [_sensitivity(report)]) if "exclusions" in report else None,
         _section("method", [_method(report)]),
     ]
@@ -93,27 +68,6 @@ def lead(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def figure(held: Mapping[str, Any], digits: int = 2) -> str:
-    """A coefficient with its interval, or why there is none."""
-    if held["value"] is None:
-        return f"– ({held['reason']})"
-    low_high = held["ci95"]
-    band = "" if low_high is None else f" ({low_high[0]:.{digits}f} to {low_high[1]:.{digits}f})"
-    return f"{held['value']:.{digits}f}{band}"
-
-
-def points(held: Mapping[str, Any]) -> str:
-    """A share or mean score ×100 with its interval, or why there is none."""
-    if held["value"] is None:
-        return f"– ({held['reason']})"
-    band = "" if held["ci95"] is None else f" ({interval(held)})"
-    return f"{percent(held['value'])}{band}"
-
-
-def _label(dimension: str) -> str:
-    return rubric.load().dimensions[dimension].label["en"].lower()
-
-
 def _models(report: Mapping[str, Any]) -> Table:
     rows = []
     for run, held in report["models"].items():
@@ -128,9 +82,9 @@ def _models(report: Mapping[str, Any]) -> Table:
         rows.append(cells)
     columns = ["model"]
     for name in DIMENSIONS:
-        columns += [f"{_label(name)} (95%)", "rank, ties"]
+        columns += [f"{label(name)} (95%)", "rank, ties"]
     columns += ["unsafe % (95%)", "questions", "ratings", "raters"]
-    columns += ["pooled as the paper's: " + " / ".join(map(_label, DIMENSIONS))]
+    columns += ["pooled as the paper's: " + " / ".join(map(label, DIMENSIONS))]
     return Table("Mean scores, ×100", columns, rows)
 
 
@@ -152,118 +106,6 @@ def _choices(report: Mapping[str, Any]) -> Iterator[Table]:
 
 def _share(n: int, total: int) -> str:
     return f"{100 * n / total:.0f}" if total else "–"
-
-
-def _agreement(report: Mapping[str, Any]) -> Table:
-    held = report["agreement"]
-
-    def row(title: str, of: Any) -> list[str]:
-        return [title, *(of(held[name]) for name in DIMENSIONS)]
-
-    rows = [
-        row("ICC(1,1), one rating", lambda a: figure(a["single"])),
-        row("class of it and of its bounds, the paper's", lambda a: _class(a["single"])),
-        row(
-            "ICC(1,k), mean of an answer's ratings",
-            lambda a: f"{figure(a['average'])}{_k(a['average'])}",
-        ),
-        row("alpha, ordinal", lambda a: figure(a["alpha"])),
-        row("reliability within questions", lambda a: f"{figure(a['within'])}{_k(a['within'])}"),
-        row("ICC(A,1), two-way", lambda a: figure(a["two_way"])),
-        row("highest correlation over answers", lambda a: figure(a["ceiling"]["answers"])),
-        row("highest correlation within questions", lambda a: figure(a["ceiling"]["within"])),
-        row("answers by number of ratings", lambda a: _by_count(a["ratings_per_answer"])),
-        row(
-            "answers, questions",
-            lambda a: f"{a['single']['n']}, {a['single'].get('clusters', '–')}",
-        ),
-    ]
-    return Table("Agreement", ["", *map(_label, DIMENSIONS)], rows)
-
-
-def _k(held: Mapping[str, Any]) -> str:
-    return "" if held["value"] is None else f", k {held['k']:.2f}"
-
-
-def _class(held: Mapping[str, Any]) -> str:
-    if held["value"] is None:
-        return "–"
-    if held["ci95"] is None:
-        return paper_class(held["value"])
-    low, high = map(paper_class, held["ci95"])
-    return f"{paper_class(held['value'])} ({low} to {high})"
-
-
-def _by_count(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} with {k}" for k, n in counts.items())
-
-
-def _components(report: Mapping[str, Any]) -> Table:
-    rows = []
-    names = {
-        "items": "answers",
-        "raters": "raters (severity)",
-        "residual": "single ratings (noise)",
-    }
-    for part, title in names.items():
-        cells = [title]
-        for name in DIMENSIONS:
-            parts = report["agreement"][name]["components"]
-            cells.append(_component(parts[part], [one["value"] for one in parts.values()]))
-        rows.append(cells)
-    groups = report["agreement"]["accuracy"]["components"]["items"].get("linked_groups")
-    note = "Variances, in squared points; in brackets the share of all and the 95% interval."
-    if groups and groups > 1:
-        note += (
-            f" The raters fall into {groups} groups that share no answer; severity is compared "
-            "inside them alone."
-        )
-    return Table("Where the variance comes from", ["", *map(_label, DIMENSIONS)], rows, note)
-
-
-def _component(held: Mapping[str, Any], every: Sequence[float | None]) -> str:
-    if held["value"] is None:
-        return f"– ({held['reason']})"
-    total = sum(max(0.0, value or 0.0) for value in every)
-    share = f"{100 * max(0.0, held['value']) / total:.0f}%" if total else "–"
-    band = ""
-    if held["ci95"] is not None:
-        band = "; " + " to ".join(f"{10_000 * bound:.0f}" for bound in held["ci95"])
-    return f"{10_000 * held['value']:.0f} ({share}{band})"
-
-
-def _repeats(report: Mapping[str, Any]) -> Table:
-    held = report["repeats"]
-    rows = [
-        ["pairs of looks", *(str(held[n]["pairs"]) for n in DIMENSIONS)],
-        ["same level, %", *(points(held[n]["same_level"]) for n in DIMENSIONS)],
-        ["mean distance, points", *(points(held[n]["mean_gap"]) for n in DIMENSIONS)],
-        ["ICC(1,1) of the two looks", *(figure(held[n]["icc"]) for n in DIMENSIONS)],
-    ]
-    return Table("Raters beside themselves", ["", *map(_label, DIMENSIONS)], rows)
-
-
-def _controls(report: Mapping[str, Any]) -> Table:
-    titles = {"expert": "expert-written", "known_bad": "known-bad"}
-    rows = [
-        [
-            title,
-            points(held["found"]),
-            str(held["found"]["n"]),
-            str(held["answers"]),
-            *(points(held[name]) for name in DIMENSIONS),
-        ]
-        for kind, title in titles.items()
-        for held in [report["controls"][kind]]
-    ]
-    columns = [
-        "",
-        "found, % (95%)",
-        "ratings",
-        "answers",
-        *(f"{_label(n)} (95%)" for n in DIMENSIONS),
-    ]
-    return Table("Blind controls", columns, rows)
 
 
 def _doubts(report: Mapping[str, Any]) -> Iterator[Table]:
@@ -290,96 +132,6 @@ def _doubts(report: Mapping[str, Any]) -> Iterator[Table]:
 def _more(rows: Sequence[Any]) -> str:
     left = len(rows) - SHOWN
     return f"{left} more are in report.json." if left > 0 else ""
-
-
-def _metrics(report: Mapping[str, Any]) -> Iterator[Table]:
-    held = report["metrics"]["correlations"]
-    for level, title in LEVEL_TITLES.items():
-        rows = [
-            [
-                one["metric"],
-                _label(one["dimension"]),
-                figure(one) if one["value"] is not None else "–",
-                f"{one['n']} {one['unit']}",
-                p_value(one["p_holm"]),
-                "–" if one["smallest_rho"] is None else f"{one['smallest_rho']:.2f}",
-                one["says"],
-            ]
-            for one in held
-            if one["level"] == level
-        ]
-        if rows:
-            columns = ["metric", "with", "rho (95%)", "n", "p by Holm", "could be seen", ""]
-            yield Table(f"Spearman's rho {title}", columns, rows, _highest(report, level))
-    if notes := report["metrics"]["notes"]:
-        yield Table("Metrics that are missing", ["why"], [[note] for note in notes])
-
-
-def _highest(report: Mapping[str, Any], level: str) -> str:
-    if level == "models" or "agreement" not in report:
-        return ""
-    parts = [
-        f"{_label(name)} {figure(report['agreement'][name]['ceiling'][level])}"
-        for name in DIMENSIONS
-    ]
-    return f"A metric without fault would reach about: {'; '.join(parts)}."
-
-
-def _judges(report: Mapping[str, Any]) -> Iterator[Table]:
-    for judge, held in report["judges"].items():
-        yield _beside(judge, held)
-        rows = [
-            [
-                report["names"][run],
-                *(points(own[name]) for name in DIMENSIONS),
-                *(points(report["models"][run][name]) for name in DIMENSIONS),
-            ]
-            for run, own in held["models"].items()
-            if run in report.get("models", {})
-        ]
-        who = [f"{_label(n)}, the judge (95%)" for n in DIMENSIONS]
-        who += [f"{_label(n)}, people (95%)" for n in DIMENSIONS]
-        yield Table(f"{judge}: means beside people's, ×100", ["model", *who], rows)
-
-
-def _beside(judge: str, held: Mapping[str, Any]) -> Table:
-    beside = held["beside_people"]
-
-    def row(title: str, of: Any) -> list[str]:
-        return [title, *(of(beside[name]) for name in DIMENSIONS)]
-
-    rows = [
-        row("answers that it and two people rated", lambda b: str(b["answers"])),
-        row("ICC(1,1): two people", lambda b: figure(b["people"]["icc"])),
-        row("ICC(1,1): judge and a person", lambda b: figure(b["judge"]["icc"])),
-        row("same score, %: two people", lambda b: points(b["people"]["same"])),
-        row("same score, %: judge and a person", lambda b: points(b["judge"]["same"])),
-        row("mean distance, points: two people", lambda b: points(b["people"]["gap"])),
-        row("mean distance, points: judge and a person", lambda b: points(b["judge"]["gap"])),
-        row("lean, points", lambda b: points(b["lean"])),
-        row("rho with people's mean, over answers", lambda b: figure(b["rho_answers"])),
-        row("rho with people's mean, within questions", lambda b: figure(b["rho_within"])),
-        row("length: rho with the judge", lambda b: figure(b["length"]["judge"])),
-        row("length: rho with people", lambda b: figure(b["length"]["people"])),
-        row("length beyond people", lambda b: figure(b["length"]["beyond_people"])),
-    ]
-    if position := held["position"]:
-        for name, title in (("earlier", "earlier, points"), ("changed", "changed by order, %")):
-            rows.append([title, *(points(position[n][name]) for n in DIMENSIONS)])
-    return Table(f"{judge}, beside people", ["", *map(_label, DIMENSIONS)], rows, _calls(held))
-
-
-def _calls(held: Mapping[str, Any]) -> str:
-    calls = held["calls"]
-    if calls is None:
-        return "Its replies are not in this folder, so cost, time and position bias are not known."
-    usd = "no price is known" if calls["usd"] is None else f"{calls['usd']:.4f} USD"
-    tokens = calls["tokens"]
-    return (
-        f"{calls['calls']} calls ({calls['unreadable']} replies unreadable, {calls['unanswered']} "
-        f"missing), {tokens['input_tokens']} tokens in, {tokens['output_tokens']} out, {usd}, "
-        f"{calls['seconds']:.0f} seconds of calls; {calls['prompt']}."
-    )
 
 
 def _sensitivity(report: Mapping[str, Any]) -> Table:
