@@ -47,7 +47,7 @@ def build(
     Raises:
         UserError: another edition, a folder that holds something else, or can't be written.
     """
-    from hk_fs_bench.leaderboard.site import pages
+    from hk_fs_bench.leaderboard.site.pages import render
 
     if leaderboard["dataset"]["sha256"] != dataset.sha256:
         raise UserError(
@@ -61,7 +61,7 @@ def build(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as held:
             made = Path(held, "site")
             shutil.copytree(Path(__file__).parent / "static", made / "static")
-            for name, text in pages.render(leaderboard, dataset, answers):
+            for name, text in render(leaderboard, dataset, answers):
                 path = made / name
                 path.parent.mkdir(exist_ok=True)
                 # Half a character has no UTF-8; a question mark stands for it.

@@ -37,13 +37,17 @@ class Scale:
         """The same from the bottom, as SVG counts from the top."""
         return f"{100 - float(self.at(value)[:-1]):.2f}%"
 
+    def within(self, value: float) -> str | None:
+        """A value's place, or None where the scale does not reach it."""
+        return self.at(value) if self.low <= value <= self.high else None
+
     def _place(self, value: float) -> float:
         return math.log10(max(value, 1e-12)) if self.log else value
 
 
-def share_scale(values: Iterable[float], chance: float | None = None) -> Scale:
+def share_scale(values: Iterable[float]) -> Scale:
     """A scale for fractions, from and to a tenth, not narrower than three tenths."""
-    found = [*values, *([] if chance is None else [chance])] or [0.0, 1.0]
+    found = list(values) or [0.0, 1.0]
     low = math.floor(min(found) * 10 + 1e-9) / 10
     high = math.ceil(max(found) * 10 - 1e-9) / 10
     while high - low < 0.3 - 1e-9:

@@ -69,7 +69,8 @@
       body.hidden = own === 0;
       shown += own;
     }
-    output.value = shown === all.length ? `all ${shown}` : `${shown} of ${all.length}`;
+    const most = `${all.length} ${form.dataset.of}`;
+    output.value = shown === all.length ? most : `${shown} of ${most}`;
   }
 
   function showColumns() {
