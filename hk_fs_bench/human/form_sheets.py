@@ -111,11 +111,11 @@ def _fields(batch: Batch) -> list[_Field]:
         _Field("position", Column(_both("sheet_number"), 9)),
         _Field("item_id", Column("item_id", 12), hidden=True),
         _Field("candidate", Column("candidate", 12), hidden=True),
-        _Field("", Column(_both("sheet_question"), 44)),
-        _Field("", Column(_both("points"), 36)),
-        _Field("", Column(_both("reference"), 50)),
-        _Field("", Column(_both("sheet_answer"), 9)),
-        _Field("", Column(_both("example_answer"), 64)),
+        _Field("question", Column(_both("sheet_question"), 44)),
+        _Field("essential_points", Column(_both("points"), 36)),
+        _Field("reference_answer", Column(_both("reference"), 50)),
+        _Field("number", Column(_both("sheet_answer"), 9)),
+        _Field("answer", Column(_both("example_answer"), 64)),
     ]
     for number in range(1, most + 1):
         column = Column(_both("sheet_missed", n=number), 11, True, [MARK])
@@ -154,7 +154,7 @@ def _ratings(sheet: Any, batch: Batch) -> None:
             if place <= len(row):
                 _text(sheet, number, place, row[place - 1])
             elif one.id.startswith("missed.") and int(one.id[7:]) > points:
-                _text(sheet, number, place, "–")
+                _no_such(sheet, number, place)
             else:
                 _to_fill(sheet, number, place)
         sheet.row_dimensions[number].height = row_height(columns, row)
@@ -210,6 +210,13 @@ def _to_fill(sheet: Any, row: int, place: int) -> None:
     cell.alignment = Alignment(wrap_text=True, vertical="top")
     # What is typed stays text too, as a comment that begins with "=".
     cell.number_format = "@"
+
+
+def _no_such(sheet: Any, row: int, place: int) -> None:
+    """A cell that stays empty: whatever stood in it would be read as a mark."""
+    from openpyxl.styles import PatternFill
+
+    sheet.cell(row, place).fill = PatternFill("solid", "D5D8DD")
 
 
 def _list(sheet: Any, cells: str, choices: Sequence[str]) -> None:

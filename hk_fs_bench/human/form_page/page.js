@@ -440,6 +440,7 @@ window.startForm = function () {
 
   // The one icon with a style attribute, which the policy forbids; no form shows it.
   delete Survey.SvgRegistry.icons.timercircle;
+  Survey.settings.animationEnabled = false;
   Survey.settings.titleTags.panel = "h3";
   Survey.settings.titleTags.question = "h4";
   load();
