@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from hk_fs_bench.human import assign
@@ -57,6 +58,5 @@ def given(rater: str, candidate: str, level="full", *why: str, clarity="full", *
 
 
 def returned(*ratings: Given, source="a.json", **more) -> Return:
-    return Return(
-        "expert", "html", source, f"{abs(hash((source, ratings))):064x}"[:64], ratings, **more
-    )
+    digest = sha256(f"{source}{ratings}".encode()).hexdigest()
+    return Return("expert", "html", source, digest, ratings, **more)

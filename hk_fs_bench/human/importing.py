@@ -51,7 +51,7 @@ def bring_in(
 def read_file(path: Path, study: Study, emails: Mapping[str, str] | None = None) -> Return:
     """One returned file, read by what its name says it is."""
     kind = path.suffix.lower()
-    if kind == ".json":
+    if kind == ".json" or (kind == ".txt" and _holds_object(path)):
         return results.read_html_result(path, study)
     if kind in (".xlsx", ".xlsm"):
         return results.read_xlsx_result(path, study)
@@ -60,6 +60,14 @@ def read_file(path: Path, study: Study, emails: Mapping[str, str] | None = None)
     if not path.exists():
         raise UserError(f"no such file: {path}")
     raise UserError(f"{path.name} is no returned form: JSON, XLSX or CSV is expected")
+
+
+def _holds_object(path: Path) -> bool:
+    """Whether a text file is a result that was pasted from the form's last page."""
+    try:
+        return path.read_bytes()[:20].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    except OSError:
+        return False
 
 
 def _settled(study: Study, wishes: Sequence[str]) -> dict[str, str]:

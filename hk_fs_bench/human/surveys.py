@@ -37,7 +37,7 @@ _HEADS = {
     "comment": ("comment", "comments", "意見"),
 }
 _MEANS = {head: name for name, heads in _HEADS.items() for head in heads}
-_REFUSES = re.compile(r"no\b|not\b|i (?:do not|don't|disagree)|不|否|false\b|0$")
+_REFUSES = re.compile(r"no\b|not\b|i (?:do not|don't|disagree|decline)|我?(?:不|拒)|否|false\b|0$")
 _EMAIL = re.compile(r"\s*[^\s@]+@[^\s@]+\.[^\s@]+\s*")
 
 
