@@ -33,7 +33,7 @@ TASK = "human_judge"
 
 
 # What of a reply is looked at for its object.
-_LONGEST_REPLY = 50_000
+_LONGEST_REPLY = 20_000
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def _judgement(entry: Any, points: int) -> dict[str, Any] | None:
     for name, prefix in (("accuracy", ""), ("clarity", "clarity_")):
         level, chosen = entry.get(name), entry.get(f"{name}_descriptors") or []
         held = known.dimensions[name]
-        if level not in held.levels or not isinstance(chosen, list):
+        if not isinstance(level, str) or level not in held.levels or not isinstance(chosen, list):
             return None
         if not all(isinstance(one, str) and one in held.descriptors for one in chosen):
             return None

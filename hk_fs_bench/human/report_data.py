@@ -87,7 +87,7 @@ def _counts(
     """How much there is. Roles are named only where every role has raters enough."""
     raters = {row["rater"]: row["role"] for row in people}
     roles = {role: list(raters.values()).count(role) for role in sorted(map(str, raters.values()))}
-    small = any(n < defaults()["smallest_published_group"] for n in roles.values())
+    small = not roles or any(n < defaults()["smallest_published_group"] for n in roles.values())
     return {
         "raters": len(raters),
         "roles": None if small else roles,
