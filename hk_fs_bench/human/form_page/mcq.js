@@ -93,5 +93,5 @@ window.formKinds.mcq = (function () {
     return held;
   }
 
-  return { pages, missing, elements, rendered, result, restore };
+  return { pages, missing, elements, rendered, result, restore, questionTag: "h3" };
 })();

@@ -442,7 +442,7 @@ window.startForm = function () {
   delete Survey.SvgRegistry.icons.timercircle;
   Survey.settings.animationEnabled = false;
   Survey.settings.titleTags.panel = "h3";
-  Survey.settings.titleTags.question = "h4";
+  Survey.settings.titleTags.question = kind.questionTag;
   load();
   render();
 };

@@ -241,5 +241,5 @@ window.formKinds.rating = (function () {
     return { data, changed, seconds };
   }
 
-  return { pages, missing, elements, rendered, result, restore };
+  return { pages, missing, elements, rendered, result, restore, questionTag: "h4" };
 })();
