@@ -17,17 +17,11 @@ if TYPE_CHECKING:
 
 
 def read_sources(folders: list[Path], dataset: Dataset) -> list[Source]:
-    from hk_fs_bench import lm_eval_runs, runs
     from hk_fs_bench.human import candidates
 
-    found = []
-    for folder in folders:
-        if lm_eval_runs.is_lm_eval_output(folder):
-            run = lm_eval_runs.convert(folder, dataset=dataset)
-        else:
-            run = runs.read_run(folder)
-        found.append(candidates.read_source(run, dataset))
-    return found
+    runs = [candidates.open_run(folder, dataset) for folder in folders]
+    names = candidates.run_names([run.folder for run in runs])
+    return [candidates.read_source(run, n, dataset) for run, n in zip(runs, names, strict=True)]
 
 
 def do_assign(args: argparse.Namespace) -> list[str]:
@@ -88,10 +82,12 @@ def do_forms(args: argparse.Namespace) -> list[str]:
     if args.mcq:
         from hk_fs_bench import items
 
-        if args.out is None:
-            raise UserError("--mcq needs --out DIR")
-        dataset = items.load(args.dataset)
-        return [str(path) for path in forms.write_mcq_forms(args.out, dataset, args.seed)]
+        if args.out is None or args.organiser is None:
+            raise UserError("--mcq needs --out DIR and --organiser FILE")
+        made = forms.write_mcq_forms(
+            args.out, items.load(args.dataset), args.seed, args.organiser, args.participant
+        )
+        return [str(path) for path in made]
     if args.study is None:
         raise UserError("name the study's folder, or give --mcq")
     out = args.out or args.study / "forms"
@@ -100,16 +96,22 @@ def do_forms(args: argparse.Namespace) -> list[str]:
 
 
 def do_import(args: argparse.Namespace) -> list[str]:
+    if args.mcq:
+        from hk_fs_bench import items
+        from hk_fs_bench.human import mcq_baseline
+
+        return mcq_baseline.write_baseline(args.study, args.file, items.load(args.dataset))
     from hk_fs_bench.human import importing
 
     return importing.bring_in(args.study, args.file, emails=args.emails, settle=args.settle)
 
 
 def do_report(args: argparse.Namespace) -> list[str]:
-    from hk_fs_bench.human import report
+    from hk_fs_bench.human import candidates, report
 
     out = args.out or args.study / "report"
-    return report.write_report(args.study, args.run, out, publish=args.publish)
+    runs = [candidates.open_run(folder).folder for folder in args.run]
+    return report.write_report(args.study, runs, out, publish=args.publish)
 
 
 def do_judge(args: argparse.Namespace) -> list[str]:

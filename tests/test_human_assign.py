@@ -13,7 +13,7 @@ from hk_fs_bench.human import assign, workload
 from hk_fs_bench.human.draw import Draw, deal_batches, draw_blocks
 from hk_fs_bench.human.study import ASSIGNMENT, KEY, SETTINGS, Rater, read_key, read_study
 from tests import human_study
-from tests.human_study import TEAM, draw, experts, part_of, shown, sources
+from tests.human_study import TEAM, draw, part_of, shown
 
 NOTHING = assign.Controls()
 
@@ -378,9 +378,15 @@ def test_a_study_is_never_drawn_over(dataset, tmp_path):
     draw(tmp_path / "s", dataset)
     with pytest.raises(UserError, match="holds a study"):
         draw(tmp_path / "s", dataset)
-    two = sources(dataset, 1) * 2
-    with pytest.raises(UserError, match="same folder name"):
-        assign.new_study(tmp_path / "t", dataset, two, TEAM, experts(dataset), seed=1)
+
+
+def test_runs_are_told_apart(tmp_path):
+    from hk_fs_bench.human.candidates import run_names
+
+    folders = [tmp_path / name for name in ("a/m", "b/m", "c")]
+    assert run_names(folders) == ["a/m", "b/m", "c"]
+    with pytest.raises(UserError, match="given twice"):
+        run_names([tmp_path / "a", tmp_path / "a/../a"])
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,6 @@ def new_study(
             f"{folder} holds a study, whose answers are fixed; leave the runs out to draw for "
             "more raters, or name another folder"
         )
-    if len({one.run for one in sources}) < len(sources):
-        raise UserError("two runs have the same folder name; rename one: the key tells them by it")
     each = defaults()["raters_per_question"] if per_question is None else per_question
     if each < 2:
         raise UserError("a question needs at least two raters: one alone shows no agreement")

@@ -45,8 +45,38 @@ class Origin:
     taken_from: str | None = None
 
 
-def read_source(run: Run, dataset: Dataset) -> Source:
-    """The open answers of a run.
+def open_run(folder: Path, dataset: Dataset | None = None) -> Run:
+    """A run folder, or an lm-eval --output_path, converted if it was not scored before."""
+    from hk_fs_bench import lm_eval_runs, runs
+
+    if (folder / "run.json").is_file() or not lm_eval_runs.is_lm_eval_output(folder):
+        return runs.read_run(folder)
+    converted = sorted(folder.glob("*/run.json"))
+    if len(converted) == 1:
+        return runs.read_run(converted[0].parent)
+    return lm_eval_runs.convert(folder, dataset=dataset)
+
+
+def run_names(folders: Sequence[Path]) -> list[str]:
+    """A name for each run folder: its own, with those above it where two have the same.
+
+    Raises:
+        UserError: one folder is given twice.
+    """
+    places = [folder.resolve() for folder in folders]
+    if len(set(places)) < len(places):
+        raise UserError("a run is given twice")
+    parts = [place.parts[-1:] for place in places]
+    while len(set(parts)) < len(parts):
+        parts = [
+            place.parts[-len(own) - 1 :] if parts.count(own) > 1 else own
+            for place, own in zip(places, parts, strict=True)
+        ]
+    return ["/".join(own) for own in parts]
+
+
+def read_source(run: Run, name: str, dataset: Dataset) -> Source:
+    """The open answers of a run, under its `run_names` name.
 
     Raises:
         UserError: no open task, another edition, or calls that failed and have to be made again.
@@ -68,8 +98,8 @@ def read_source(run: Run, dataset: Dataset) -> Source:
             "answers; finish the run first"
         )
     said = {r["item_id"]: (r["answer"] or "").strip() or defaults()["no_answer"] for r in rows}
-    about = {"model": label(model), "mode": model.get("mode"), "folder": run.folder.name}
-    return Source(run.folder.name, about, said)
+    about = {"model": label(model), "mode": model.get("mode"), "folder": name}
+    return Source(name, about, said)
 
 
 def read_answers(path: Path, dataset: Dataset) -> dict[str, str]:

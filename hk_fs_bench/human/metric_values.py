@@ -48,8 +48,10 @@ def read_metrics(study: Study, key: Mapping[str, Any], runs: Sequence[Path]) -> 
     found.signatures[LENGTH] = "words|split:blanks"
     labels = {str(held["folder"]): label for label, held in key["runs"].items()}
     for folder in runs:
-        name = folder.resolve().name
-        if name not in labels:
+        # A name has the folders above it where two runs are called alike.
+        path = f"/{folder.resolve().as_posix()}"
+        name = next((n for n in labels if path.endswith(f"/{n}")), None)
+        if name is None:
             raise UserError(f"{folder} is no run of this study; it has {', '.join(labels)}")
         if labels[name] in found.folders:
             raise UserError(f"two runs are named {name}; give the one that was rated")
