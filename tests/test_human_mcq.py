@@ -6,6 +6,8 @@ import json
 import math
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -283,3 +285,30 @@ def test_closed_book_then_open_book_in_a_browser(
     assert json.loads(sent.read_text("utf-8"))["complete"] is False
     assert {re.sub("^blob:.*", "blob", url) for url in requests} <= {path.as_uri(), "blob"}
     assert not complaints
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    script = Path(__file__).resolve().parent.parent / "scripts" / "human_eval.py"
+    return subprocess.run(
+        [sys.executable, str(script), *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_writes_forms_and_figures(
+    tmp_path: Path, organiser: Path, dataset: Dataset
+) -> None:
+    out = str(tmp_path / "mcq")
+    done = command("forms", "--mcq", "--out", out)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--organiser" in done.stderr
+    given = ["--participant", "p1", "--organiser", str(organiser)]
+    assert command("forms", "--mcq", "--out", out, *given).returncode == 0
+    assert (tmp_path / "mcq" / "mcq-p1.html").is_file()
+    done = command("import", out, "--mcq")
+    assert "closed book: no figure, no practitioner has answered yet" in done.stdout
+    sent = tmp_path / "sent.json"
+    sent.write_text(json.dumps(result(dataset, {"closed": [True, False, True]})))
+    done = command("import", out, str(sent), "--mcq")
+    assert "closed book: 66.7% right (95% " in done.stdout
+    held = json.loads((tmp_path / "mcq" / "baseline.json").read_text())
+    assert held["conditions"]["open"]["accuracy"]["value"] is None

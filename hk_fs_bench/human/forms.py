@@ -40,7 +40,7 @@ def write_forms(study: Path, out: Path, formats: Sequence[str] = FORMATS) -> lis
     batches = form_content.batches(held)
     if not batches:
         raise UserError(f"{study} has no batch to make a form of; run human_eval.py assign")
-    made_folder(out)
+    form_content.made_folder(out)
     written = []
     for batch in batches:
         for name, statement in statements.items():
@@ -75,7 +75,7 @@ def write_mcq_forms(
     drawn = mcq_baseline.draw(dataset, seed, count)
     questions = [{"item_id": i.id, "question": i.question, "choices": i.choices} for i in drawn]
     content = {"questions": questions, "cannot_tell": mcq_baseline.CANNOT_TELL}
-    made_folder(out)
+    form_content.made_folder(out)
     written = []
     for name in dict.fromkeys(participants):
         result = {
@@ -91,11 +91,3 @@ def write_mcq_forms(
         write_bytes(path, form_html.page("mcq", content, result, statement, f"mcq-{name}").encode())
         written.append(path)
     return written
-
-
-def made_folder(out: Path) -> None:
-    """Make the folder `out`, or say why that can't be."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out} can't be made a folder: {error.strerror}") from None

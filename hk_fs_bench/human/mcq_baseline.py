@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench import stats
 from hk_fs_bench.errors import UserError
+from hk_fs_bench.human.form_content import made_folder
 from hk_fs_bench.items import LETTERS, Dataset
 from hk_fs_bench.review_rounds import sample
+from hk_fs_bench.runs import write_json
 from hk_fs_bench.stats.estimate import undefined
 
 if TYPE_CHECKING:
@@ -145,6 +147,30 @@ def figures(rows: Sequence[Answered], dataset: Dataset) -> dict[str, Any]:
     gains = [held["open"] - held["closed"] for held in both.values()]
     out["gain"] = _mean(gains, [item for _, item in both], signature)
     return out
+
+
+def write_baseline(folder: Path, paths: Sequence[Path], dataset: Dataset) -> list[str]:
+    """Write the figures of result files to baseline.json in `folder`; returns lines to print.
+
+    Without any file the figures are null: that is how nobody's answers look.
+    """
+    held = figures(read_results(paths, dataset), dataset)
+    made_folder(folder)
+    write_json(folder / "baseline.json", held)
+    lines = []
+    for condition, one in held["conditions"].items():
+        accuracy = one["accuracy"]
+        if accuracy["value"] is None:
+            lines.append(f"{condition} book: no figure, {accuracy['reason']}")
+            continue
+        low, high = accuracy["ci95"] or (math.nan, math.nan)
+        within = f"95% {low:.1%} to {high:.1%}" if accuracy["ci95"] else accuracy["interval"]
+        lines.append(
+            f"{condition} book: {accuracy['value']:.1%} right ({within}), "
+            f"{accuracy['n']} questions, {one['participants']} practitioners, "
+            f"{one['answers']} answers"
+        )
+    return [*lines, f"figures: {folder / 'baseline.json'}"]
 
 
 def _condition(
