@@ -75,7 +75,7 @@ def do_build(args: argparse.Namespace) -> int:
 def do_export(args: argparse.Namespace) -> None:
     from hk_fs_bench.leaderboard import exporting
 
-    for path in exporting.export(args.root, args.out, args.dataset):
+    for path in exporting.export(args.root, args.out):
         print(path)
 
 
