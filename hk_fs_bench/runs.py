@@ -85,8 +85,13 @@ def read_run(folder: Path) -> Run:
     for number, row in jsonl_rows(whole, str(predictions)):
         try:
             key = key_of(row)
+            hash(key)
         except KeyError as error:
             raise UserError(f"{predictions} line {number}: no field {error}") from None
+        except TypeError:
+            raise UserError(
+                f"{predictions} line {number}: task, item_id, variant and sample are no key"
+            ) from None
         if key not in rows or settled(row) or not settled(rows[key]):
             rows[key] = row
     return Run(folder, manifest, rows)
@@ -178,6 +183,14 @@ class PredictionLog:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+def check_writable(folder: Path) -> None:
+    """UserError where no file can be made: better known before a long computation than after."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(f"{folder} can't be written: {_reason(error)}") from None
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hk_fs_bench import answers, prompts
@@ -25,7 +26,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "option_logprobs": list,
     "answer_tokens": int,
 }
-_VARIANTS = ("", "rot0", "rot1", "rot2", "rot3")
+# More than any count of tokens or milliseconds; beyond it sums lose their last digits.
+_LARGEST = 1e12
 
 
 def rows_of(run: Run, dataset: Dataset, task: prompts.Task) -> list[dict[str, Any]]:
@@ -38,27 +40,43 @@ def rows_of(run: Run, dataset: Dataset, task: prompts.Task) -> list[dict[str, An
     return [_parse(row, run, dataset, task, from_lm_eval) for row in run.of_task(task.name)]
 
 
-def _check(row: Mapping[str, Any], run: Run) -> None:
+def _check(row: Mapping[str, Any], run: Run, task: prompts.Task) -> None:
     where = f"{run.folder / 'predictions.jsonl'}: the row of {row['item_id']}"
     if row.get("status") not in _STATUSES:
         raise UserError(f"{where} has the status {row.get('status')!r}, none of {_STATUSES}")
     for name, kind in _TYPES.items():
-        if (value := row.get(name)) is not None and not isinstance(value, kind):
+        value = row.get(name)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
             raise UserError(f"{where} has {name} {str(value)[:60]!r}, of the wrong type")
-    numbers = [*(row.get("token_usage") or {}).values(), *(row.get("option_logprobs") or [])]
-    numbers += (row.get("performance") or {}).values()
-    if any(n is not None and not isinstance(n, int | float) for n in numbers):
-        raise UserError(f"{where} has a token count, time or probability that is no number")
-    if row.get("option_logprobs") and len(row["option_logprobs"]) != len(LETTERS):
-        raise UserError(f"{where} has {len(row['option_logprobs'])} option_logprobs, not 4")
-    if row.get("variant") not in (None, *_VARIANTS):
-        raise UserError(f"{where} has the variant {row['variant']!r}, none of {_VARIANTS}")
+    counts = [*(row.get("token_usage") or {}).values(), row.get("answer_tokens")]
+    counts += (row.get("performance") or {}).values()
+    logprobs = row.get("option_logprobs") or []
+    if not all(n is None or (_is_number(n) and 0 <= n <= _LARGEST) for n in counts) or not all(
+        _is_number(n) and not math.isnan(n) for n in logprobs
+    ):
+        raise UserError(
+            f"{where} has a token count, time or probability that is no number, or none that one "
+            "can be"
+        )
+    if logprobs and len(logprobs) != len(LETTERS):
+        raise UserError(f"{where} has {len(logprobs)} option_logprobs, not 4")
+    if row.get("sample") is not None and row["sample"] < 0:
+        raise UserError(f"{where} has the sample {row['sample']}; samples count from 0")
+    variants = [f"rot{turn}" for turn in range(task.rotations)] if task.rotations > 1 else [""]
+    if (row.get("variant") or "") not in variants:
+        raise UserError(
+            f"{where} has the variant {row.get('variant')!r}, none of {variants} of {task.name}"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _parse(
     row: Mapping[str, Any], run: Run, dataset: Dataset, task: prompts.Task, from_lm_eval: bool
 ) -> dict[str, Any]:
-    _check(row, run)
+    _check(row, run, task)
     item = dataset.by_id.get(row["item_id"])
     if item is None:
         raise UserError(f"the run has an answer to {row['item_id']}, which the dataset lacks")
@@ -79,9 +97,7 @@ def _parse(
         parsed = {"status": status, "method": "cause", **empty}
         first = parsed
     elif row.get("option_logprobs"):
-        logprobs = row["option_logprobs"]
-        value = LETTERS[logprobs.index(max(logprobs))]
-        parsed = first = {"value": value, "method": "loglikelihood", "status": "valid"}
+        parsed = first = _likeliest(row["option_logprobs"])
     else:
         parsed = first = _parse_text(row, item, row.get("finish_reason"))
         if from_lm_eval:
@@ -93,6 +109,14 @@ def _parse(
         out["value"] = unrotate(parsed["value"], out["variant"])
         out["correct"] = out["value"] == item.answer
     return out
+
+
+def _likeliest(logprobs: Sequence[float]) -> dict[str, Any]:
+    """The letter of the highest probability; where two have it, neither was chosen."""
+    best = [letter for letter, p in zip(LETTERS, logprobs, strict=True) if p == max(logprobs)]
+    status = "valid" if len(best) == 1 else "ambiguous"
+    value = best[0] if len(best) == 1 else None
+    return {"value": value, "method": "loglikelihood", "status": status}
 
 
 def _parse_text(row: Mapping[str, Any], item: Any, finish_reason: str | None) -> dict[str, Any]:

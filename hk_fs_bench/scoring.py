@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from hk_fs_bench import prompts
+from hk_fs_bench import prompts, run_manifest
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
 from hk_fs_bench.metrics import breakdowns, mcq
 from hk_fs_bench.open_metrics import OpenScores, System, Wanted, score_open
-from hk_fs_bench.runs import Run, write_json, write_jsonl
+from hk_fs_bench.runs import Run, check_writable, write_json, write_jsonl
 from hk_fs_bench.schema import MCQItem, OEQItem
 from hk_fs_bench.scored_rows import rows_of
 from hk_fs_bench.task_figures import figures_of, max_tokens
 
 SCORES_FORMAT = 2
 CONTEXT_TASKS = ("hk_fs_mcq_hk", "hk_fs_mcq_nohk")
-# What every manifest holds, whoever wrote it.
-_MANIFEST = {
-    "model": ("id",),
-    "protocol": (
-        "dataset_sha256",
-        "dataset_version",
-        "task_versions",
-        "prompt_templates_sha256",
-        "regime",
-    ),
-}
 
 
 @dataclass
@@ -63,8 +51,10 @@ def score_runs(
 
     Raises:
         UserError: a run was asked on another edition than `dataset`, has an item that is unknown,
-            or is broken.
+            is broken, or lies where nothing can be written.
     """
+    for run in runs:
+        check_writable(run.folder)
     scored = evaluate(runs, dataset, wanted)
     for one in scored:
         write_jsonl(one.run.folder / "items.jsonl", [r for rows in one.rows.values() for r in rows])
@@ -76,7 +66,13 @@ def evaluate(
     runs: Sequence[Run], dataset: Dataset, wanted: Wanted | None = None
 ) -> list[ScoredRun]:
     """What `score_runs` does, without a file written; the runs need no folder."""
-    scored = [_read(run, dataset) for run in runs]
+    for run in runs:
+        run_manifest.check(run)
+    _check_edition(runs, dataset)
+    scored = [
+        ScoredRun(run, {n: rows_of(run, dataset, prompts.load_task(n)) for n in run.tasks})
+        for run in runs
+    ]
     open_tasks = [(one, task) for one in scored for task in one.rows if _is_open(task)]
     systems = [System(one.run.folder, one.answered(task)) for one, task in open_tasks]
     items = cast("Mapping[str, OEQItem]", dataset.by_id)
@@ -94,58 +90,21 @@ def _is_open(task: str) -> bool:
     return prompts.load_task(task).subset == "oeq"
 
 
-def _read(run: Run, dataset: Dataset) -> ScoredRun:
-    _check_manifest(run)
-    asked = run.manifest["protocol"]["dataset_sha256"]
-    if asked != dataset.sha256:
-        raise UserError(
-            f"{run.folder} was asked on dataset {run.manifest['protocol']['dataset_version']} "
-            f"({asked[:12]}), and {dataset.source} is {dataset.version} ({dataset.sha256[:12]}); "
-            "name the run's own with --dataset and --revision"
-        )
-    return ScoredRun(run, {n: rows_of(run, dataset, prompts.load_task(n)) for n in run.tasks})
-
-
-def _check_manifest(run: Run) -> None:
-    """UserError unless run.json says whom it asked, and how, in the form that is read here."""
-    path, held = run.folder / "run.json", run.manifest
-    try:
-        json.dumps(held, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"{path} holds half a character (a lone surrogate)") from None
-    if not isinstance(held["tasks"], list) or not all(isinstance(t, str) for t in held["tasks"]):
-        raise UserError(f"{path} has tasks that are no list of names; run the evaluation again")
-    for part, names in _MANIFEST.items():
-        for name in names:
-            if not isinstance(held.get(part), dict) or held[part].get(name) is None:
-                raise UserError(f"{path} lacks {part}.{name}; run the evaluation again")
-    for task in run.tasks:
-        for name in ("task_versions", "prompt_templates_sha256"):
-            known = held["protocol"][name]
-            if not isinstance(known, dict) or not isinstance(known.get(task), str):
-                raise UserError(f"{path} lacks protocol.{name} of {task}; run it again")
-    for part in ("timing", "price", "software", "planned"):
-        if not isinstance(held.get(part) or {}, dict) or not _reads(part, held.get(part) or {}):
-            raise UserError(f"{path} has a {part} that can't be read: {str(held[part])[:60]}")
-    if not held.get("complete", True) and not held.get("planned"):
-        raise UserError(f"{path} is of an incomplete run and does not say what was planned")
-
-
-def _reads(part: str, value: Mapping[str, Any]) -> bool:
-    """Whether a part of a manifest that may be absent has the form that it has when it is there."""
-    if part == "price" and value:
-        from pydantic import ValidationError
-
-        from hk_fs_bench.api_models import Price
-
-        try:
-            Price.model_validate(value)
-        except ValidationError:
-            return False
-    if part == "timing" and "total_seconds" in value:
-        numbers = (value.get("total_seconds"), value.get("requests"))
-        return all(type(n) in (int, float) for n in numbers) and "seconds_definition" in value
-    return part != "planned" or all(type(n) is int for n in value.values())
+def _check_edition(runs: Sequence[Run], dataset: Dataset) -> None:
+    """UserError unless all runs were asked on `dataset`."""
+    editions = {run.manifest["protocol"]["dataset_sha256"] for run in runs}
+    for run in runs:
+        protocol = run.manifest["protocol"]
+        asked = protocol["dataset_sha256"]
+        if asked != dataset.sha256:
+            mend = "name the run's own with --dataset and --revision"
+            if len(editions) > 1:
+                mend += "; runs of several editions can't be compared, score them apart"
+            raise UserError(
+                f"{run.folder} was asked on dataset {protocol['dataset_version']} "
+                f"({asked[:12]}), and {dataset.source} is {dataset.version or 'unversioned'} "
+                f"({dataset.sha256[:12]}); {mend}"
+            )
 
 
 def _scores(one: ScoredRun, dataset: Dataset) -> dict[str, Any]:
@@ -156,7 +115,7 @@ def _scores(one: ScoredRun, dataset: Dataset) -> dict[str, Any]:
     }
     return {
         "format": SCORES_FORMAT,
-        "complete": run.manifest.get("complete", True),
+        "complete": missing(run, tasks) == 0,
         "model": run.manifest["model"],
         "protocol": run.manifest["protocol"],
         "warnings": warnings(run, tasks),
@@ -180,16 +139,21 @@ def _context(one: ScoredRun, dataset: Dataset) -> dict[str, Any] | None:
     }
 
 
+def missing(run: Run, tasks: Mapping[str, Any]) -> int:
+    """How many of the answers that a run planned are not there, whatever run.json says of it."""
+    planned = sum((run.manifest.get("planned") or {}).values())
+    return max(0, planned - sum(figures["answered"] for figures in tasks.values()))
+
+
 def warnings(run: Run, tasks: Mapping[str, Any]) -> list[str]:
     """What a reader must know before any figure, gravest first."""
     found = []
     protocol, model = run.manifest["protocol"], run.manifest["model"]
-    if not run.manifest.get("complete", True):
+    if lacking := missing(run, tasks):
         planned = sum(run.manifest["planned"].values())
-        answered = sum(figures["answered"] for figures in tasks.values())
         found.append(
-            f"INCOMPLETE RUN: {answered} of {planned} answers are there, and every figure is over "
-            "these; the runner's command again asks the rest"
+            f"INCOMPLETE RUN: {planned - lacking} of {planned} answers are there, and every figure "
+            "is over these; the runner's command again asks the rest"
         )
     if protocol.get("model_has_chat_template") and not protocol.get("chat_template_used"):
         found.append(

@@ -313,16 +313,28 @@ def spoil(part: str, name: str | None = None, value: object = None):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (spoil("model"), "lacks model.id"),
-        (spoil("model", value=[1]), "lacks model.id"),
+        (spoil("model"), "lacks model"),
+        (spoil("model", value=[1]), "has a model that can't be read"),
+        (spoil("model", "id"), "lacks model.id"),
+        (spoil("model", "id", ""), "has a model.id that can't be read"),
+        (spoil("model", "mode", 3), "has a model.mode that can't be read"),
+        (spoil("model", "returned_ids", [1]), "has a model.returned_ids.0 that can't be read"),
         (spoil("model", "id", "org/\ud800"), "holds half a character"),
-        (spoil("protocol"), "lacks protocol.dataset_sha256"),
+        (spoil("protocol"), "lacks protocol"),
+        (spoil("protocol", "dataset_sha256", 5), "has a protocol.dataset_sha256 that can't"),
+        (spoil("protocol", "samples", "3"), "has a protocol.samples that can't be read"),
+        (spoil("protocol", "max_tokens", {"x": "y"}), "has a protocol.max_tokens.x that can't"),
+        (spoil("protocol", "parameters_not_applied", ["x"]), "has a protocol.parameters_not"),
+        (spoil("protocol", "regime", "a|b"), "has a protocol.regime that can't be read"),
         (spoil("protocol", "regime"), "lacks protocol.regime"),
         (spoil("protocol", "task_versions", {}), "lacks protocol.task_versions of hk_fs_mcq_hk"),
         (spoil("tasks", value=["hk_fs_nothing"]), "lacks protocol.task_versions of hk_fs_nothing"),
-        (spoil("tasks", value="hk_fs_mcq_hk"), "has tasks that are no list"),
-        (spoil("price", value={"input": "dear"}), "run.json has a price that can't be read"),
-        (spoil("timing", value={"total_seconds": "long"}), "run.json has a timing"),
+        (spoil("tasks", value="hk_fs_mcq_hk"), "has a tasks that can't be read"),
+        (spoil("tasks", value=[]), "has a tasks that can't be read"),
+        (spoil("complete", value="no"), "has a complete that can't be read"),
+        (spoil("price", value={"input": "dear"}), "has a price.input that can't be read"),
+        (spoil("timing", value={"total_seconds": "long"}), "has a timing.total_seconds that"),
+        (spoil("timing", value={"total_seconds": 1.0}), "belong together"),
     ],
 )
 def test_a_broken_manifest_is_one_line(tmp_path, dataset, change, message):
@@ -343,8 +355,19 @@ def test_a_broken_manifest_is_one_line(tmp_path, dataset, change, message):
         ({"output": 5}, "has output '5'"),
         ({"variant": "rot9"}, "has the variant 'rot9'"),
         ({"sample": "x"}, "has sample 'x'"),
+        ({"variant": "rot2"}, "has the variant 'rot2', none of .* of hk_fs_mcq_hk"),
+        ({"sample": True}, "has sample 'True'"),
+        ({"sample": -1}, "samples count from 0"),
         ({"token_usage": {"input_tokens": "many"}}, "that is no number"),
+        ({"token_usage": {"input_tokens": float("nan")}}, "that is no number"),
+        ({"token_usage": {"output_tokens": 10**400}}, "that is no number"),
+        ({"token_usage": {"output_tokens": -1}}, "that is no number"),
+        ({"token_usage": {"output_tokens": True}}, "that is no number"),
+        ({"performance": {"latency_ms": float("inf")}}, "that is no number"),
         ({"option_logprobs": [1.0]}, "has 1 option_logprobs"),
+        ({"option_logprobs": [None] * 4}, "that is no number"),
+        ({"option_logprobs": [float("nan")] * 4}, "that is no number"),
+        ({"item_id": ["a"]}, "are no key"),
         ({"performance": [1]}, "has performance"),
         ({"item_id": 7}, "has item_id '7'"),
     ],
@@ -353,7 +376,8 @@ def test_a_broken_row_is_one_line(tmp_path, dataset, changes, message):
     run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": [answer(k) for k in keys(2)]}))
     rows = list(run.rows.values())
     rows[1] |= changes
-    runs.write_jsonl(run.folder / "predictions.jsonl", rows)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (run.folder / "predictions.jsonl").write_text(text)
     with pytest.raises(UserError, match=message):
         scoring.score(runs.read_run(run.folder), dataset)
     assert not (run.folder / "scores.json").exists()
@@ -366,6 +390,44 @@ def test_nothing_is_written_unless_all_runs_can_be_scored(tmp_path, dataset):
     with pytest.raises(UserError, match="name the run's own"):
         scoring.score_runs([good, bad], dataset)
     assert not (good.folder / "scores.json").exists()
+
+
+def test_runs_of_two_editions_are_told_apart(tmp_path, dataset):
+    made = [
+        lm_eval_runs.convert(write(tmp_path / name, {"hk_fs_mcq_hk": ["x"]}))
+        for name in ("one", "two")
+    ]
+    made[1].manifest["protocol"]["dataset_sha256"] = "0" * 64
+    with pytest.raises(UserError, match="several editions can't be compared, score them apart"):
+        scoring.score_runs(made, dataset)
+
+
+def test_a_tie_of_likeliest_letters_is_no_choice(tmp_path, dataset):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": ["x"] * 2}))
+    tie, clear = run.rows.values()
+    tie["option_logprobs"], clear["option_logprobs"] = [-1.0, -1.0, -2.0, -3.0], [-3, -2, -1, -4]
+    scores = scoring.score(run, dataset)
+    assert scores["tasks"]["hk_fs_mcq_hk"]["statuses"]["ambiguous"] == 1
+    (first, second) = (
+        json.loads(line) for line in (run.folder / "items.jsonl").read_text().splitlines()
+    )
+    assert (first["value"], second["value"]) == (None, "C")
+
+
+def test_lost_rows_make_a_run_incomplete_whatever_its_manifest_says(tmp_path, dataset):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": ["x"] * 3}))
+    run.manifest |= {"complete": True, "planned": {"hk_fs_mcq_hk": 5}}
+    scores = scoring.score(run, dataset)
+    assert not scores["complete"]
+    assert scores["warnings"][0].startswith("INCOMPLETE RUN: 3 of 5 answers are there")
+
+
+def test_a_folder_that_can_not_be_written_is_known_before_the_scoring(tmp_path, dataset):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": ["x"]}))
+    gone = runs.Run(tmp_path / "gone", run.manifest, run.rows)
+    with pytest.raises(UserError, match="gone can't be written"):
+        scoring.score_runs([run, gone], dataset)
+    assert not (run.folder / "scores.json").exists()
 
 
 def test_rows_of_tasks_that_the_run_does_not_name_are_said(tmp_path, dataset):
