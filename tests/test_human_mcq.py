@@ -240,6 +240,7 @@ def test_closed_book_then_open_book_in_a_browser(
     assert title.text_content() == "Before you begin"
     tick("agree")
     following.click()
+    assert page.locator("#progress span").text_content() == "0 of 6 answered"
     check()
     following.click()
     for n in range(3):

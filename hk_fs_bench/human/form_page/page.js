@@ -188,6 +188,8 @@ window.startForm = function () {
   }
 
   function goTo(name) {
+    // Closed, so that the page itself is what a phone shows next.
+    document.getElementById("overview").open = false;
     survey.currentPage = survey.getPageByName(name);
   }
 
@@ -213,7 +215,8 @@ window.startForm = function () {
         make("p", { class: "who" }, t("who", form)),
         make("div", { id: "progress" }),
         make("details", { id: "overview" }, make("summary", {}), make("ol", {})),
-        make("p", { id: "kept", role: "status" }),
+        // No live region: it changes with every key, and a screen reader would read it out.
+        make("p", { id: "kept" }),
         make("p", { id: "refused", class: "notice", role: "alert", hidden: "" }),
       ),
       make("main", {}, title, make("div", { id: "survey" })),
@@ -246,7 +249,7 @@ window.startForm = function () {
     document.getElementById("language").focus();
   }
 
-  const left = (page) => kind.missing(form, page.name, state.data);
+  const left = (page) => (page.count ? kind.missing(form, page.name, state.data) : 0);
 
   function showState() {
     const pages = kind.pages(form);
@@ -278,7 +281,7 @@ window.startForm = function () {
   }
 
   function entryButton(page, current) {
-    const missing = page.count ? left(page) : 0;
+    const missing = left(page);
     const short = page.short || t(page.text, page);
     const words = !page.count ? short : missing ? t("left", { short, missing }) : t("done", { short });
     return make(
@@ -323,7 +326,6 @@ window.startForm = function () {
   function resultText() {
     stopClock();
     startClock();
-    const pages = kind.pages(form);
     const body = {
       ...form.result,
       language: state.language,
@@ -333,14 +335,14 @@ window.startForm = function () {
         statement: form.statement_version,
       },
       saved_at: new Date().toISOString(),
-      complete: pages.every((page) => !page.count || !left(page)),
+      complete: !kind.pages(form).some(left),
       ...kind.result(form, state),
     };
     return JSON.stringify(body, null, 1) + "\n";
   }
 
   function finishBlock() {
-    const unfinished = kind.pages(form).filter((page) => page.count && left(page));
+    const unfinished = kind.pages(form).filter(left);
     const list = unfinished.map((page) => make("li", {}, entryButton(page, "")));
     const area = make("textarea", {
       id: "result-text",

@@ -29,7 +29,6 @@ window.formKinds.rating = (function () {
 
   function missing(form, name, data) {
     const q = Number(name.slice(1));
-    if (name === "guide") return 0;
     const question = form.questions[q];
     return question.candidates.filter((_, c) => open(form, question, q, c, data)).length;
   }
