@@ -727,6 +727,38 @@ def test_the_script_builds_the_same_form(
         assert (one.comment, one.batch) == ("noted", 1)
 
 
+@pytest.mark.parametrize(
+    ("references", "shown"),
+    [
+        ([], ""),
+        (["B11.6", "Table B2"], "B11.6; Table B2"),
+        (["A-def:fire-resistance-rating"], "Part A, definition of fire resistance rating"),
+        (["C9.3-comm", "Table C1-note:6"], "C9.3 (commentary); Table C1, note 6"),
+        (["PR-B1", "Diagram C2"], "Performance Requirement B1; Diagram C2"),
+    ],
+)
+def test_provisions_bear_the_names_that_readers_know(references: list[str], shown: str) -> None:
+    assert form_content.clauses(references) == shown
+
+
+def test_the_examples_use_the_rubrics_own_labels() -> None:
+    used = {
+        "accuracy": ["full", "major", "omission", "fabrication"],
+        "clarity": ["full", "minor"],
+    }
+    for language in rubric.LANGUAGES:
+        guide = form_content.page_yaml("guide.yaml")
+        said = str([one["rating"][language] for one in guide["examples"]])
+        for name, chosen in used.items():
+            held = rubric.load().dimensions[name]
+            for one in chosen:
+                label = {**held.levels, **held.descriptors}[one].label[language]
+                assert label in said, (language, label)
+        assert rubric.load().dimensions["accuracy"].descriptors["omission"].label[language] in str(
+            guide["steps"][language]
+        )
+
+
 def test_texts_of_files_never_miss(tmp_path: Path) -> None:
     """Every text that Python asks for is there, in both languages."""
     source = "".join(p.read_text("utf-8") for p in PAGE.parent.glob("form_*.py"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -89,6 +89,24 @@ def say(key: str, language: str, **values: object) -> str:
     files = ("texts.yaml", "texts_rating.yaml", "texts_files.yaml")
     text: Texts = next(page_yaml(name)[key] for name in files if key in page_yaml(name))
     return text[language].format(**values)
+
+
+# How the dataset names provisions, and how a reader of the Code would.
+_NAMES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"A-def:(.+)"), lambda m: f"Part A, definition of {m[1].replace('-', ' ')}"),
+    (re.compile(r"PR-(.+)"), lambda m: f"Performance Requirement {m[1]}"),
+    (re.compile(r"(.+)-comm"), lambda m: f"{m[1]} (commentary)"),
+    (re.compile(r"(.+)-note:(.+)"), lambda m: f"{m[1]}, note {m[2]}"),
+)
+
+
+def clauses(references: Sequence[str]) -> str:
+    """Provisions as a reader of the Code names them, from the dataset's ids."""
+    named = []
+    for reference in references:
+        found = ((pattern.fullmatch(reference), name) for pattern, name in _NAMES)
+        named.append(next((name(match) for match, name in found if match), reference))
+    return "; ".join(named)
 
 
 def slug(text: str) -> str:

@@ -10,13 +10,12 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 from hk_fs_bench.human import rubric
-from hk_fs_bench.human.form_content import Batch, page_yaml, slug
+from hk_fs_bench.human.form_content import Batch, clauses, page_yaml, slug
 from hk_fs_bench.human.statement import Statement
 
 _LIBRARY = ("survey.core.min.js", "traditional-chinese.min.js", "survey-js-ui.min.js")
@@ -30,7 +29,8 @@ def rating_page(batch: Batch, statement: Statement) -> str:
         "questions": [
             {
                 "position": one.screen.position,
-                **{k: v for k, v in asdict(one.question).items() if k != "engineering_related"},
+                "item_id": one.question.item_id,
+                **_asked(vars(one.question)),
                 "candidates": [
                     {"candidate": answer.candidate, "answer": answer.answer}
                     for answer in one.answers
@@ -51,7 +51,10 @@ def rating_page(batch: Batch, statement: Statement) -> str:
         "major": rubric.MAJOR,
         "rule": batch.rubric.rule,
         "guide": guide["steps"],
-        "examples": guide["examples"],
+        "examples": [
+            {**_asked(one), "candidate": one["candidate"], "rating": one["rating"]}
+            for one in guide["examples"]
+        ],
     }
     result = {
         "format": "hk-fs-human-result",
@@ -119,6 +122,11 @@ def page(
         data=json.dumps(data).replace("<", "\\u003c"),
     )
     return rendered
+
+
+def _asked(question: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("question", "essential_points", "reference_answer")
+    return {name: question[name] for name in names} | {"clauses": clauses(question["references"])}
 
 
 def _choices(choices: Mapping[str, rubric.Choice]) -> list[dict[str, Any]]:

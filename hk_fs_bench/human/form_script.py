@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from hk_fs_bench.human.form_content import Asked, Batch, page_yaml, say
+from hk_fs_bench.human.form_content import Asked, Batch, clauses, page_yaml, say
 from hk_fs_bench.human.rubric import LANGUAGES, Choice, Dimension
 from hk_fs_bench.human.statement import Statement
 
@@ -110,9 +110,9 @@ def _options(choices: Mapping[str, Choice], language: str) -> list[str]:
 
 def _yardstick(held: Mapping[str, Any], language: str) -> list[str]:
     points = [f"{n}. {point}" for n, point in enumerate(held["essential_points"], 1)]
-    clauses = ", ".join(held["references"])
+    named = clauses(held["references"])
     return [
-        *([f"{say('clauses', language)} {clauses}"] if clauses else []),
+        *([f"{say('clauses', language)} {named}"] if named else []),
         *([f"{say('points', language)}:", *points] if points else []),
         f"{say('reference', language)}: {held['reference_answer']}",
     ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.human.form_content import Asked, Batch, page_yaml, say
+from hk_fs_bench.human.form_content import Asked, Batch, clauses, page_yaml, say
 from hk_fs_bench.human.rubric import LANGUAGES, Dimension, Texts
 from hk_fs_bench.human.statement import Statement
 from hk_fs_bench.workbooks import Column, row_height
@@ -164,11 +164,11 @@ def _ratings(sheet: Any, batch: Batch) -> None:
 
 def _rows(asked: Asked) -> Iterator[tuple[list[str], int]]:
     question = asked.question
-    clauses = ", ".join(question.references)
+    named = clauses(question.references)
     points = "\n".join(f"{n}. {p}" for n, p in enumerate(question.essential_points, 1))
     for number, answer in enumerate(asked.answers, 1):
         row = [str(asked.screen.position), question.item_id, answer.candidate]
-        row += [f"{question.question}\n[{clauses}]" if clauses else question.question, points]
+        row += [f"{question.question}\n[{named}]" if named else question.question, points]
         row += [question.reference_answer, str(number)]
         row += [answer.answer if answer.answer.strip() else _both("empty_answer")]
         yield row, len(question.essential_points)

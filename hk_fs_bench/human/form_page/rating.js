@@ -50,8 +50,8 @@ window.formKinds.rating = (function () {
       "div",
       { class: "question" },
       english("p", question.question, { class: "asked" }),
-      question.references.length
-        ? make("p", {}, t("clauses"), " ", english("span", question.references.join(", ")))
+      question.clauses
+        ? make("p", {}, t("clauses"), " ", english("span", question.clauses))
         : null,
       yardstick(api, question, "h3"),
     );
