@@ -8,7 +8,7 @@ from typing import Any
 
 from hk_fs_bench.comparing import labels
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.runs import write_bytes
+from hk_fs_bench.runs import check_writable, write_bytes
 from hk_fs_bench.scoring import CONTEXT_TASKS, ScoredRun
 
 # vl-convert brings this font, so that a picture is the same on every machine.
@@ -33,11 +33,7 @@ def draw(runs: Sequence[ScoredRun], folder: Path) -> list[Path]:
     Raises:
         UserError: altair or vl-convert is missing, or the folder can't be written.
     """
-    alt = library()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder} can't be made: {error.strerror}") from None
+    alt = prepare(folder)
     names = labels(runs)
     plots: dict[str, tuple[Rows, Callable[[Any, Rows], Any]]] = {
         "accuracy": (_accuracy(runs, names), _draw_accuracy),
@@ -56,6 +52,17 @@ def draw(runs: Sequence[ScoredRun], folder: Path) -> list[Path]:
     return written
 
 
+def prepare(folder: Path) -> Any:
+    """altair, and a folder that can be written, or a UserError: before the runs are scored."""
+    alt = library()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} can't be made: {error.strerror}") from None
+    check_writable(folder)
+    return alt
+
+
 def library() -> Any:
     """altair, or a UserError that says how to get it."""
     try:
@@ -70,12 +77,19 @@ def pictures(chart: Any) -> dict[str, bytes]:
     """A chart as "png" and "svg"."""
     import vl_convert
 
+    return {"png": vl_convert.vegalite_to_png(_spec(chart), scale=2), "svg": svg(chart)}
+
+
+def svg(chart: Any) -> bytes:
+    """A chart as SVG."""
+    import vl_convert
+
+    return bytes(vl_convert.vegalite_to_svg(_spec(chart)).encode())
+
+
+def _spec(chart: Any) -> str:
     chart = chart.properties(background="white", padding=10)
-    spec = chart.configure(font=FONT).configure_view(stroke="#dddddd").to_json()
-    return {
-        "png": vl_convert.vegalite_to_png(spec, scale=2),
-        "svg": vl_convert.vegalite_to_svg(spec).encode(),
-    }
+    return str(chart.configure(font=FONT).configure_view(stroke="#dddddd").to_json())
 
 
 def _point(figure: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -106,7 +106,10 @@ def draw(seed: int, world: World | None = None, *, extras: bool = False) -> Draw
     for q in range(world.questions):
         item = f"oeq-{q:04}"
         ease = generator.normal(0, world.question)
-        raters = generator.choice(world.raters, world.per_question, replace=False)
+        # A third of the questions, and of the raters, is engineering.
+        role = "architect" if q % 3 else "fire_engineer"
+        own = [r for r in range(world.raters) if (r % 3 > 0) == (role == "architect")]
+        raters = generator.choice(own, world.per_question, replace=False)
         worths = [m + ease + generator.normal(0, world.answer) for m in world.quality]
         for i, worth in enumerate(worths):
             unit = (run_name(i), item)
@@ -122,7 +125,6 @@ def draw(seed: int, world: World | None = None, *, extras: bool = False) -> Draw
         if extras and q % 10 == 9:
             shown.append((f"c{q}-r", worths[0], run_name(0), "model", f"c{q}-0"))
         for r in raters:
-            role = "architect" if q % 3 else "fire_engineer"
             for candidate, worth, run, kind, again in shown:
                 latent = {
                     name: worth - strict[r] + generator.normal(0, world.noise)
@@ -170,7 +172,10 @@ def write_study(
             "settled": {},
             "withdrawn": [],
         },
-        {n: Rater(n, "architect", 99) for n in sorted({r["rater"] for r in drawn.rows})},
+        {
+            n: Rater(n, role, 99)
+            for n, role in sorted({(r["rater"], r["role"]) for r in drawn.rows})
+        },
         {i: Question(i, f"Question {i}?", ["B11.6"], ["point one"], "Yes.", None) for i in items},
         answers,
         [

@@ -16,7 +16,7 @@ from tests.fault_server import FaultServer, Request, error, ok
 from tests.simulated_ratings import World, draw, write_study
 from tests.test_keypoints import MODELS
 
-SMALL = World(questions=6, raters=4)
+SMALL = World(questions=6, raters=6)
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
 FULL = {"accuracy": "full", "clarity": "full"}
 

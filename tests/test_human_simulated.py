@@ -24,6 +24,11 @@ def studies():
 
 
 @pytest.fixture(scope="module")
+def agreements(studies):
+    return [agreement.agreement(study.rows, "accuracy") for study in studies]
+
+
+@pytest.fixture(scope="module")
 def truth():
     """By a study of 4,000 questions and 400 raters, by definition and not by our formulas."""
     big = draw(99, BIG)
@@ -42,7 +47,9 @@ def truth():
         return spearmanr([x[u] for u in units], [y[u] for u in units]).statistic
 
     # Two pairs of raters of the same answers: how far their means go together.
-    four = figures.by_answer(draw(98, replace(BIG, per_question=4)).rows, "accuracy").values()
+    four = figures.by_answer(
+        draw(98, replace(BIG, questions=2000, per_question=4)).rows, "accuracy"
+    ).values()
     halves = np.array([[*own.values()] for own in four]).reshape(-1, 2, 2).mean(axis=2)
     flipped = np.concatenate([values, values[:, ::-1]])
     return {
@@ -80,8 +87,8 @@ def test_means_and_unsafe_shares(studies, truth):
         assert not set(best["ties"]) & set(worst["ties"])
 
 
-def test_agreement(studies, truth):
-    found = [agreement.agreement(study.rows, "accuracy") for study in studies]
+def test_agreement(agreements, truth):
+    found = agreements
     singles = [one["single"] for one in found]
     assert covered((one["ci95"] for one in singles), truth["icc"]) >= ENOUGH
     assert np.mean([one["value"] for one in singles]) == pytest.approx(truth["icc"], abs=0.04)
@@ -105,8 +112,8 @@ def test_severity_is_told_from_noise():
     assert noisy["within"]["value"] < noisy["average"]["value"] + 0.05
 
 
-def test_the_ceiling(studies, truth):
-    ceilings = [agreement.agreement(s.rows, "accuracy")["ceiling"]["answers"] for s in studies]
+def test_the_ceiling(agreements, truth):
+    ceilings = [one["ceiling"]["answers"] for one in agreements]
     assert np.mean([one["value"] for one in ceilings]) == pytest.approx(truth["ceiling"], abs=0.03)
     assert covered((one["ci95"] for one in ceilings), truth["ceiling"]) >= ENOUGH
     # The worth itself, a metric without fault, comes near it and not beyond: levels are coarse.
@@ -191,7 +198,7 @@ def test_third_raters_controls_and_repeats():
 
 def test_the_pooled_mean_is_over_ratings_and_the_mean_over_questions():
     """One question with a third rating: the paper's mean counts it thrice, ours once."""
-    study = draw(6, World(questions=3, raters=4))
+    study = draw(6, World(questions=3, raters=6))
     first = next(r for r in study.rows if r["run"] == run_name(0))
     extra = dict(first, rater="r99", score=0.0, level="major", descriptors=["misunderstanding"])
     rows = [*study.rows, extra]

@@ -44,17 +44,16 @@ def agreement(rows: Sequence[Row], dimension: str) -> dict[str, Any]:
     table = by_answer(rows, dimension)
     rated = [list(own.values()) for own in table.values()]
     items = [item for _, item in table]
-    single, average = (
-        icc_one_way(rated, average=a, unit="answers", clusters=items) for a in (False, True)
-    )
-    questions: dict[str, dict[str, Mapping[str, float]]] = {}
+    average = icc_one_way(rated, average=True, unit="answers", clusters=items)
+    # Answers to one question that the same raters rated: all of them, or a block.
+    blocks: dict[tuple[str, frozenset[str]], dict[str, Mapping[str, float]]] = {}
     for (run, item), own in table.items():
-        questions.setdefault(item, {})[run] = own
-    within = reliability_within(questions, unit="questions")
+        blocks.setdefault((item, frozenset(own)), {})[run] = own
+    within = reliability_within(blocks, "questions", {block: block[0] for block in blocks})
     parts = variance_components(table, {unit: unit[1] for unit in table}, unit="answers")
-    counts = Counter(map(len, rated))
+    counts, one = Counter(map(len, rated)), single(rows, dimension)
     return {
-        "single": single.to_json(),
+        "single": one.to_json(),
         "average": average.to_json(),
         "alpha": krippendorff_alpha(rated, unit="answers", clusters=items).to_json(),
         "two_way": two_way(table).to_json(),
@@ -64,9 +63,16 @@ def agreement(rows: Sequence[Row], dimension: str) -> dict[str, Any]:
             "answers": ceiling(average).to_json(),
             "within": ceiling(within).to_json(),
         },
-        "paper_class": None if single.value is None else paper_class(single.value),
+        "paper_class": None if one.value is None else paper_class(one.value),
         "ratings_per_answer": {str(k): counts[k] for k in sorted(counts)},
     }
+
+
+def single(rows: Sequence[Row], dimension: str) -> Estimate:
+    """ICC(1,1) of models' answers."""
+    table = by_answer(rows, dimension)
+    rated = [list(own.values()) for own in table.values()]
+    return icc_one_way(rated, unit="answers", clusters=[item for _, item in table])
 
 
 def two_way(table: Mapping[Unit, Mapping[str, float]]) -> Estimate:

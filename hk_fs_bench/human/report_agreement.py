@@ -88,6 +88,18 @@ def _component(held: Mapping[str, Any], every: Sequence[float | None]) -> str:
     return f"{10_000 * held['value']:.0f} ({share}{band})"
 
 
+def roles(report: Mapping[str, Any]) -> Table:
+    """ICC(1,1) of each role; without rows where a role is too small to be named."""
+    rows = [
+        [role, str(own["raters"]), str(own["questions"]), *(figure(own[n]) for n in DIMENSIONS)]
+        for role, own in (report["by_role"] or {}).items()
+    ]
+    note = "" if rows else "Not shown: a role has fewer than five raters."
+    return Table(
+        "ICC(1,1) by role", ["role", "raters", "questions", *map(label, DIMENSIONS)], rows, note
+    )
+
+
 def repeats(report: Mapping[str, Any]) -> Table:
     held = report["repeats"]
     rows = [

@@ -52,6 +52,7 @@ def collect(
         found |= {
             "models": figures.model_figures(people, known),
             "agreement": {name: agreement.agreement(people, name) for name in FIELDS},
+            "by_role": _by_role(people, found["counts"]["roles"]),
             "repeats": {name: agreement.repeats(people, name) for name in FIELDS},
             "controls": agreement.controls(people),
             "third_raters": figures.third_raters(people, known),
@@ -96,6 +97,21 @@ def _counts(
         "answers": len({(row["run"], row["item_id"]) for row in rated}),
         "unresolved": len(unresolved),
     }
+
+
+def _by_role(people: Sequence[Row], roles: Mapping[str, int] | None) -> dict[str, Any] | None:
+    """Agreement of each role on its own questions; None where a role has too few raters."""
+    if roles is None:
+        return None
+    found = {}
+    for role, raters in roles.items():
+        own = figures.of_models(row for row in people if row["role"] == role)
+        found[role] = {
+            "raters": raters,
+            "questions": len({row["item_id"] for row in own}),
+            **{name: agreement.single(own, name).to_json() for name in FIELDS},
+        }
+    return found
 
 
 def _unresolved(row: Row) -> dict[str, str]:

@@ -26,7 +26,7 @@ def draw(report: Mapping[str, Any]) -> dict[str, bytes]:
         "choices": (_chosen(report), _draw_chosen),
         "correlations": (_rhos(report), _draw_rhos),
     }
-    return {n: plots.pictures(make(alt, rows))["svg"] for n, (rows, make) in made.items() if rows}
+    return {n: plots.svg(make(alt, rows)) for n, (rows, make) in made.items() if rows}
 
 
 def _label(dimension: str) -> str:

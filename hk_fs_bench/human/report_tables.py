@@ -31,7 +31,12 @@ def sections(report: Mapping[str, Any]) -> list[Section]:
         _section("models", [_models(report)], ["models"]) if "models" in report else None,
         _section("choices", list(_choices(report)), ["choices"]) if "models" in report else None,
         _section(
-            "agreement", [report_agreement.agreement(report), report_agreement.components(report)]
+            "agreement",
+            [
+                report_agreement.agreement(report),
+                report_agreement.components(report),
+                report_agreement.roles(report),
+            ],
         )
         if "agreement" in report
         else None,

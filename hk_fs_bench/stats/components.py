@@ -126,7 +126,11 @@ def _resampled(sums: Floats, clusters: list[Hashable], k: int) -> Floats | None:
     return resampled(by_cluster, statistic, _DRAWS)
 
 
-def reliability_within(blocks: Mapping[Any, Table], unit: str = "blocks") -> Estimate:
+def reliability_within(
+    blocks: Mapping[Any, Table],
+    unit: str = "blocks",
+    clusters: Mapping[Any, Hashable] | None = None,
+) -> Estimate:
     """ICC(C,k) of the items inside a block, pooled over blocks that raters rated in full.
 
     How far the mean rating tells the items of one block apart, such as the answers to one question:
@@ -137,17 +141,19 @@ def reliability_within(blocks: Mapping[Any, Table], unit: str = "blocks") -> Est
 
     Args:
         blocks: block → item → rater → rating.
+        clusters: block → its cluster, for the interval; each block its own without it.
     """
     import numpy as np
 
-    rows = []
-    for table in blocks.values():
+    rows, of = [], []
+    for block, table in blocks.items():
         own = [row for row in table.values() if row]
         raters = sorted(set.intersection(*(set(row) for row in own))) if own else []
         if len(own) < 2 or len(raters) < 2:
             continue
         x = np.array([[row[rater] for rater in raters] for row in own])
         m, k = x.shape
+        of.append(block if clusters is None else clusters[block])
         effects = x.mean(axis=1) - x.mean()
         left = x - x.mean(axis=1, keepdims=True) - x.mean(axis=0) + x.mean()
         rows.append(
@@ -162,13 +168,14 @@ def reliability_within(blocks: Mapping[Any, Table], unit: str = "blocks") -> Est
         return undefined(reason, 0, unit, **facts)
     sums = np.array(rows, dtype=float)
     facts["k"] = float(mean_of_sums(sums.sum(axis=0)[[4, 1]]))
-    pooled = Pooled(sums, range(len(rows)), _within_of_sums)
+    pooled = Pooled(sums, of, _within_of_sums)
+    n = len(set(of))
     value = pooled.value
     if value is None:
-        return undefined("the items of every block are rated alike", len(rows), unit, **facts)
+        return undefined("the items of every block are rated alike", n, unit, **facts)
     interval = cluster_bootstrap(pooled)
     how = f"bootstrap over {unit}, {RESAMPLES} draws" if interval else "none: too few to resample"
-    return Estimate(value, len(rows), unit, interval, how, more=facts)
+    return Estimate(value, n, unit, interval, how, more=facts)
 
 
 def _within_of_sums(sums: Floats) -> Floats:
