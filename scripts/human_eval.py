@@ -30,6 +30,8 @@ def do_assign(args: argparse.Namespace) -> list[str]:
 
     if not args.run and not args.plan:
         return draw_again(args)
+    if args.third or args.keep_sent:
+        raise UserError("--third and --keep-sent are for a study that is under way; name no runs")
     dataset = items.load(args.dataset, args.revision)
     raters = workload.read_raters(args.raters) if args.raters else None
     sources = read_sources(args.run, dataset)
@@ -66,6 +68,12 @@ def do_assign(args: argparse.Namespace) -> list[str]:
 def draw_again(args: argparse.Namespace) -> list[str]:
     from hk_fs_bench.human import assign, ratings, study, workload
 
+    fixed = ("seed", "expert_answers", "known_bad", "raters_per_question", "questions", "dataset")
+    if given := [name for name in fixed if getattr(args, name) is not None]:
+        raise UserError(
+            f"--{given[0].replace('_', '-')} is for a new study, which needs runs; what "
+            f"{args.study} asks is fixed"
+        )
     held = study.read_study(args.study)
     present = [one for one in held.raters.values() if not one.left]
     raters = workload.read_raters(args.raters) if args.raters else present

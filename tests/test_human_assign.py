@@ -312,6 +312,56 @@ def test_raters_added_later_keep_what_was_rated(dataset, tmp_path):
     assert max(numbers.values()) == 1
 
 
+@given(
+    st.sets(st.sampled_from([r.rater for r in TEAM]), max_size=2),
+    st.integers(0, 2),
+    st.sets(st.integers(0, 14)),
+    st.sets(st.integers(0, 23), max_size=5),
+    st.booleans(),
+    st.integers(0, 99),
+)
+@settings(deadline=None, max_examples=25)
+def test_every_second_draw(tmp_path_factory, dataset, gone, new, begun, disputed, keep, seed):
+    """Whoever leaves or comes: what was rated stays, and every question has its raters."""
+    folder = tmp_path_factory.mktemp("study") / "s"
+    before = draw(folder, part_of(dataset, *range(24)), seed=seed)
+    keys = sorted(before.batches())
+    done = {
+        keys[n]: {c for s in before.batches()[keys[n]][:2] for c in s.candidates}
+        for n in begun
+        if n < len(keys)
+    }
+    third = {list(before.questions)[n] for n in disputed}
+    team = [r for r in TEAM if r.rater not in gone]
+    team += [Rater(f"x{n}", "architect", 40) for n in range(new)]
+    try:
+        assign.extend_study(folder, team, done, third, keep_sent=keep)
+    except UserError:
+        engineers = sum(r.role == "fire_engineer" for r in team)
+        assert engineers <= 2 or sum(r.role == "architect" for r in team) <= 2
+        return
+    after = read_study(folder)
+    stand = [s for s in after.assignment if not s.superseded]
+    for (rater, batch), names in done.items():
+        kept = [s for s in stand if (s.rater, s.batch) == (rater, batch)]
+        assert names <= {c for s in kept for c in s.candidates}
+    per = defaultdict(set)
+    for screen in stand:
+        per[screen.item_id].add(screen.rater)
+    for question, raters in per.items():
+        assert len(raters) >= 2 + (question in third)
+        if not done or keep or not new:
+            assert len(raters) <= 2 + (question in third) + len(gone)
+    assert set(per) == set(before.questions)
+    places = Counter((s.rater, s.item_id) for s in stand if not s.repeat)
+    assert max(places.values()) == 1
+    numbers = Counter((s.rater, s.batch, s.position) for s in after.assignment)
+    assert max(numbers.values()) == 1
+    if keep or not new:
+        active = [s for s in before.assignment if s.rater not in gone]
+        assert [s for s in after.assignment if s in active] == active
+
+
 def test_batches_that_are_out_can_stay(dataset, tmp_path):
     before = draw(tmp_path / "s", dataset)
     lines = assign.extend_study(

@@ -196,6 +196,8 @@ def test_a_third_rater_is_called(command, drawn, tmp_path, dataset):
         ("assign {study} {run} --raters {raters} --seed 1 --expert-answers {raters}",
          "needs the columns item_id and answer"),
         ("assign {study}", "holds no study"),
+        ("assign {study} --raters {raters} --seed 1", "--seed is for a new study"),
+        ("assign {study} {run} --third", "name no runs"),
         ("assign {study} {run} --plan --dataset {study}", "no dataset folder"),
         ("forms {study}", "holds no study"),
         ("forms", "name the study's folder"),
