@@ -140,7 +140,7 @@ def _task(task: str, manifest: Figures, found: Recomputed) -> dict[str, Any]:
         return out | {"metrics": dict(sorted(metrics.items()))}
     return out | {
         **{name: figure(own[name]) for name in claims.FIGURES},
-        "per_correct": {n: {**f, "label": REPORTED} for n, f in own["per_correct"].items()},
+        "per_correct": {n: _ratio(f) for n, f in own["per_correct"].items()},
         "by": {name: _groups(own["by"][name]) for name in GROUPS},
         "rank": None,
     }
@@ -152,7 +152,12 @@ def figure(found: Figures, label: str = VERIFIED) -> dict[str, Any]:
 
 
 def _mean(found: Figures) -> dict[str, Any]:
-    names = ("mean", "n", "reason", "definition")
+    names = ("mean", "n", "unit", "ci95", "interval", "reason", "definition", "signature")
+    return {name: found[name] for name in names if name in found} | {"label": REPORTED}
+
+
+def _ratio(found: Figures) -> dict[str, Any]:
+    names = ("value", "n", "unit", "ci95", "interval", "reason", "signature")
     return {name: found[name] for name in names if name in found} | {"label": REPORTED}
 
 

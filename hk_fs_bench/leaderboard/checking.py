@@ -6,10 +6,11 @@ import datetime
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hk_fs_bench import prompts
+from hk_fs_bench import items, prompts
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
 from hk_fs_bench.leaderboard import claims, entries, rows
@@ -77,11 +78,15 @@ def check(folders: Sequence[Path], how: How) -> list[Checked]:
         return [one for chunk in found for one in chunk]
 
 
-_editions: dict[Path | None, Editions] = {}
+@lru_cache(maxsize=4)
+def _editions(source: Path | None, manifest: bytes) -> Editions:
+    """Read once a process; the manifest names the content."""
+    return Editions(source)
 
 
 def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
-    editions = _editions.setdefault(how.source, Editions(how.source))
+    path = (items.default_folder() if how.source is None else how.source) / "manifest.json"
+    editions = _editions(how.source, path.read_bytes() if path.is_file() else b"")
     found = [Checked(folder.name) for folder in folders]
     ready = [
         one

@@ -14,7 +14,7 @@ FIGURES = ("accuracy", "accuracy_on_valid", "non_conservative")
 # Recomputed only by the full check: one takes a quarter of a minute, one an encoder.
 RECORDED = ("meteor", "bertscore_f1")
 _FIGURE = ("value", "n", "unit", "ci95", "interval", "p", "test", "reason", "signature")
-_MEAN = ("mean", "n", "reason", "definition")
+_MEAN = ("mean", "n", "unit", "ci95", "interval", "reason", "definition", "signature")
 _RANGES = {"meteor": (0.0, 1.0), "bertscore_f1": (-1.0, 1.0)}
 # METEOR over the corpus is no mean of its rows, but near it.
 _METEOR_FROM_MEAN = 0.1

@@ -146,6 +146,8 @@ def _bounded(path: Path, most: int) -> bytes:
 def unpack(packed: bytes) -> bytes:
     """The bytes of a gzip file, given up where they pass the limit."""
     most = int(safe_text.settings()["sizes"]["predictions.jsonl"])
+    if not packed:
+        raise Fault("no gzip file (it is empty)")
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
             raw = file.read(most + 1)
@@ -240,7 +242,6 @@ _WORDS = {
     "link": "only http(s) links, without quotes, blanks or a password",
     "slug": "no slug as submit makes it",
     "login": "no account name",
-    "number": "number expected",
 }
 
 
@@ -257,12 +258,15 @@ def explain(error: Any) -> str:
                 return f"{place}: {words}, not {shown}"
     if error.validator == "type":
         wanted = error.validator_value
-        wanted = [wanted] if isinstance(wanted, str) else wanted
+        wanted = [wanted] if isinstance(wanted, str) else [w for w in wanted if w != "null"]
         return f"{place}: {' or '.join(wanted)} expected, not {shown}"
     if error.validator in ("required", "additionalProperties"):
         return f"{place}: {error.message[:160]}"
     if error.context:
-        return f"{place}: {min((explain(one) for one in error.context), key=len)}"
+        # Of the alternatives the one that fits best fails furthest inside; "or null" says nothing.
+        return explain(
+            max(error.context, key=lambda one: (len(one.absolute_path), one.validator != "type"))
+        )
     if error.validator in ("enum", "const"):
         return f"{place}: one of {error.validator_value} expected, not {shown}"
     return f"{place}: {shown} breaks {error.validator} {str(error.validator_value)[:80]}"

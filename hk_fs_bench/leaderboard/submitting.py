@@ -164,7 +164,7 @@ def _claims(run: Run) -> dict[str, Any]:
         rows = [row for _, row in items.jsonl_rows(paths["items.jsonl"].read_bytes(), "items")]
         by_task = {task: [r for r in rows if r["task"] == task] for task in scores["tasks"]}
         return claims.of_scores(scores, {t: _ordered(own) for t, own in by_task.items()})
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(
             f"scores.json of {run.folder} is not of today's form; score the run again: "
             f"python scripts/score.py {run.folder}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,8 @@ def validate(
         report.notes += [_noted(one.slug, difference) for difference in one.differences]
     manifests = _manifests(folders, report.checked)
     names = {one.slug for one in report.checked}
-    report.faults += [f"{slug}: {line}" for slug, line in _between(manifests) if slug in names]
+    new = names - past.old
+    report.faults += [f"{slug}: {line}" for slug, line in _between(manifests, new) if slug in names]
     report.faults += _against(past, manifests, submissions, login)
     return report
 
@@ -129,12 +130,16 @@ def superseded(manifests: Manifests) -> dict[str, str]:
     return {m["supersedes"]: slug for slug, m in sorted(manifests.items()) if m["supersedes"]}
 
 
-def _between(manifests: Manifests) -> Iterator[tuple[str, str]]:
-    """(slug, fault) of submissions that don't go together."""
+def _between(manifests: Manifests, new: Collection[str]) -> Iterator[tuple[str, str]]:
+    """(slug, fault) of submissions that don't go together; of two, the newer is at fault."""
+
+    def age(pair: tuple[str, Mapping[str, Any]]) -> tuple[bool, str, str]:
+        return pair[0] in new, pair[1]["date"], pair[0]
+
     gone = superseded(manifests)
     keys: dict[tuple[str, str], str] = {}
     answers: dict[str, str] = {}
-    for slug, manifest in sorted(manifests.items()):
+    for slug, manifest in sorted(manifests.items(), key=age):
         login = str(manifest["submitter"]["login"]).lower()
         if old := manifest["supersedes"]:
             yield from ((slug, line) for line in _supersedes(slug, old, login, gone, manifests))
