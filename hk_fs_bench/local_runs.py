@@ -6,15 +6,16 @@ to the part of a run folder. Nothing that is in the folder is asked again.
 
 from __future__ import annotations
 
+import datetime
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from hk_fs_bench import api_manifest, prompts, run_parts, runs
+from hk_fs_bench import items, prompts, run_parts, runs
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.lm_eval_model import limit_of
 from hk_fs_bench.local_batches import Progress, Question, Watch, answers, length
@@ -69,7 +70,9 @@ def questions(lm: Any, job: Job) -> list[Question]:
             theirs.set_config("generation_kwargs", settings_of(job.config, task), update=True)
         theirs.set_config("num_fewshot", 0)
         used = job.manifest["protocol"]["chat_template_used"]
+        docs = enumerate(items.docs(job.dataset, **task.data_options))
         theirs.build_all_requests(
+            samples=[n for n, doc in docs if _key(task, doc) in wanted],
             apply_chat_template=used,
             fewshot_as_multiturn=used,
             chat_template=lm.apply_chat_template if used else None,
@@ -77,12 +80,14 @@ def questions(lm: Any, job: Job) -> list[Question]:
         )
         grouped: dict[runs.Key, list[Any]] = {}
         for request in theirs.instances:
-            key = (task.name, request.doc["id"], request.doc["variant"], 0)
-            if key in wanted:
-                grouped.setdefault(key, []).append(request)
+            grouped.setdefault(_key(task, request.doc), []).append(request)
         own = [_question(task, key, tuple(requests)) for key, requests in grouped.items()]
         found += sorted(own, key=lambda question: (-length(lm, question), question.key))
     return found
+
+
+def _key(task: prompts.Task, doc: Mapping[str, Any]) -> runs.Key:
+    return task.name, doc["id"], doc["variant"], 0
 
 
 def _question(task: prompts.Task, key: runs.Key, requests: tuple[Any, ...]) -> Question:
@@ -123,10 +128,10 @@ def _session(
     load: Callable[[Job], Any],
     watch: Watch,
 ) -> None:
-    job.manifest["started_at"] = job.manifest["started_at"] or api_manifest.now()
+    job.manifest["started_at"] = job.manifest["started_at"] or _now()
     # Another seed each time, lest a session that goes on repeats what the one before drew.
     seed = zlib.crc32(f"{job.part.name}, {job.done} answered".encode())
-    session: dict[str, Any] = {"started_at": api_manifest.now(), "seed": seed, "answered": 0}
+    session: dict[str, Any] = {"started_at": _now(), "seed": seed, "answered": 0}
     job.manifest["sessions"].append(session)
     job.manifest["stopped"] = "it did not end"  # What a kill leaves behind.
     _write_manifest(job, log, progress)
@@ -155,6 +160,10 @@ def _session(
         _write_manifest(job, log, progress)
         if job.manifest["stopped"]:
             merge(job.folder)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _device(lm: Any) -> str | None:
