@@ -325,7 +325,13 @@ def test_filled_in_by_clicks_sent_back_and_read(tmp_path: Path, browse: Browse) 
     form.next()
     assert "two examples" in form.title()
     form.next()
+    state = form.page.locator(".state").first
+    wanted = "Still to do for this answer: Essential points; Accuracy, step 1; Clarity, step 1"
+    assert state.text_content() == wanted
+    form.tick("major", "q0c0_accuracy")
+    assert state.text_content() == wanted.replace("step 1; Cl", "step 2; Cl")
     rate(form, 0, 0, "major")
+    assert state.text_content() == "This answer is rated."
     rate(form, 0, 1)
     comment = form.page.locator('[data-name="q0c0_comment"] textarea')
     comment.fill('=SUM(A1) "quoted" <i>面</i>')

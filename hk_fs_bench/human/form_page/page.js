@@ -50,7 +50,7 @@ window.startForm = function () {
     return { type: "html", name, html: '<div class="slot"></div>' };
   };
 
-  const api = { form, t, inLanguage, language: () => state.language, make, english, block, inert };
+  const api = { form, t, inLanguage, language: () => state.language, data: () => state.data, make, english, block, inert };
 
   // ---- Keeping what was entered
 
@@ -258,6 +258,7 @@ window.startForm = function () {
     const words = t("progress", { done: all - missing, all });
     const bar = make("progress", { max: all, value: all - missing, "aria-label": t("progress_label") });
     document.getElementById("progress").replaceChildren(bar, make("span", {}, words));
+    if (kind.refresh) kind.refresh(api);
     const overview = document.getElementById("overview");
     overview.hidden = !consented();
     overview.querySelector("summary").textContent = t("overview");

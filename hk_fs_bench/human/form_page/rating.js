@@ -4,16 +4,34 @@ window.formKinds.rating = (function () {
   const NONE = "none";
   const key = (question, candidate, what) => `q${question}c${candidate}_${what}`;
 
-  // What a candidate's judgement consists of: name of the field and whether it is still open.
-  function open(form, question, q, c, data) {
+  // What is still to be done about an answer: [key of its text, dimension or null].
+  function open(form, q, c, data) {
     const fields = [];
-    if (question.essential_points.length) fields.push(!(data[key(q, c, "missed")] || []).length);
+    const points = form.questions[q].essential_points;
+    if (points.length && !(data[key(q, c, "missed")] || []).length) fields.push(["points", null]);
     for (const dimension of form.dimensions) {
       const level = data[key(q, c, dimension.id)];
       const chosen = data[key(q, c, dimension.id + "_descriptors")] || [];
-      fields.push(!level || (level === form.major && !chosen.length));
+      if (!level) fields.push(["open_step1", dimension]);
+      else if (level === form.major && !chosen.length) fields.push(["open_step2", dimension]);
     }
-    return fields.some(Boolean);
+    return fields;
+  }
+
+  function stateText(api, q, c) {
+    const { form, t, inLanguage } = api;
+    const fields = open(form, q, c, api.data()).map(([text, dimension]) =>
+      t(text, dimension && { label: inLanguage(dimension.label) }),
+    );
+    return fields.length ? t("still_open", { fields: fields.join(t("comma")) }) : t("answer_done");
+  }
+
+  // Called after every change.
+  function refresh(api) {
+    for (const node of document.querySelectorAll(".state")) {
+      node.textContent = stateText(api, Number(node.dataset.q), Number(node.dataset.c));
+      node.classList.toggle("done", !open(api.form, node.dataset.q, node.dataset.c, api.data()).length);
+    }
   }
 
   const pages = (form) => [
@@ -29,8 +47,7 @@ window.formKinds.rating = (function () {
 
   function missing(form, name, data) {
     const q = Number(name.slice(1));
-    const question = form.questions[q];
-    return question.candidates.filter((_, c) => open(form, question, q, c, data)).length;
+    return form.questions[q].candidates.filter((_, c) => open(form, q, c, data).length).length;
   }
 
   // Essential points and reference answer, for the question and again beside each answer.
@@ -155,7 +172,7 @@ window.formKinds.rating = (function () {
   }
 
   function elements(api) {
-    const { form, t, block } = api;
+    const { form, t, block, make } = api;
     return [
       { name: "guide", title: t("guide_title"), elements: [block("guide_block", () => guideBlock(api))] },
       ...form.questions.map((question, q) => ({
@@ -170,6 +187,8 @@ window.formKinds.rating = (function () {
             elements: [
               block(`q${q}c${c}_block`, () => candidateBlock(api, question, candidate)),
               ...judgement(api, question, q, c),
+              block(`q${q}c${c}_state`, () =>
+                make("p", { class: "state", "data-q": String(q), "data-c": String(c) }, stateText(api, q, c))),
             ],
           })),
         ],
@@ -240,5 +259,5 @@ window.formKinds.rating = (function () {
     return { data, changed, seconds };
   }
 
-  return { pages, missing, elements, rendered, result, restore, questionTag: "h4" };
+  return { pages, missing, elements, rendered, refresh, result, restore, questionTag: "h4" };
 })();
