@@ -28,8 +28,9 @@ def points(value: float | None, digits: int = 2) -> str:
     """A difference of fractions in percentage points, with its sign."""
     if value is None:
         return NONE
-    text = f"{100 * value:+.{digits}f}"
-    return text.replace("-", "−")
+    # Rounded first, so that a little less than nothing has no sign of its own.
+    rounded = round(100 * value, digits) + 0.0
+    return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else f"{0:.{digits}f}"
 
 
 def points_span(bounds: Sequence[float] | None) -> str:

@@ -1,7 +1,17 @@
-// The one interactive table of a page: sorting, filtering, column views, and all of it in the
-// address, so that what is seen can be linked. Without this script every row and column is there.
 "use strict";
 
+// A link to an answer opens it.
+(() => {
+  const open = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    if (target?.localName === "details") target.open = true;
+  };
+  window.addEventListener("hashchange", open);
+  open();
+})();
+
+// The one interactive table of a page: sorting, filtering, column views, and all of it in the
+// address, so that what is seen can be linked. Without this script every row and column is there.
 (() => {
   const table = document.querySelector("table[data-table]");
   const form = document.querySelector("form.controls");
