@@ -51,6 +51,10 @@ def points(held: Mapping[str, Any]) -> str:
     return f"{percent(held['value'])}{_bracket(held, band)}"
 
 
+def p_value(p: float | None) -> str:
+    return "–" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
 def _bracket(held: Mapping[str, Any], band: str) -> str:
     """An interval in brackets, or why there is none."""
     if band:

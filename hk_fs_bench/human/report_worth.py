@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hk_fs_bench.human.report_cells import DIMENSIONS, Table, figure, label, points
-from hk_fs_bench.report import SHARES, p_value
+from hk_fs_bench.human.report_cells import DIMENSIONS, Table, figure, label, p_value, points
+from hk_fs_bench.report import SHARES
 
 LEVEL_TITLES = {
     "within": "within questions",
