@@ -139,7 +139,9 @@ def test_metrics(studies, truth):
                 assert row["p_holm"] is None
                 assert row["ci95"] is None
                 assert row["n"] == 5
-            elif row["verdict"] == "none":
+            else:
+                assert row["n"] == {"within": 68, "answers": 340}[row["level"]]
+            if row["verdict"] == "none":
                 assert row["says"].startswith("no evidence; a true rho below 0.")
     for level in ("within", "answers"):
         assert set(verdicts[level, "good"]) == {"evidence"}
