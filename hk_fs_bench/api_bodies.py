@@ -48,7 +48,7 @@ def _assemble(events: Iterator[str], provider: Provider) -> dict[str, Any]:
     body: dict[str, Any] = {}
     message: dict[str, Any] = {"content": None}
     choice: dict[str, Any] = {"message": message, "finish_reason": None}
-    ended = False
+    ended = chosen = False
     for data in events:
         if data.strip() == "[DONE]":
             ended = True
@@ -63,6 +63,7 @@ def _assemble(events: Iterator[str], provider: Provider) -> dict[str, Any]:
         for part in parts if isinstance(parts, list) else []:
             if not isinstance(part, dict) or part.get("index", 0) != 0:
                 continue
+            chosen = True
             if (error := error_of(part)) is not None:
                 raise failure_of(None, error, {}, provider)
             if isinstance(whole := part.get("message"), dict) and "delta" not in part:
@@ -73,7 +74,7 @@ def _assemble(events: Iterator[str], provider: Provider) -> dict[str, Any]:
                 choice["finish_reason"] = part["finish_reason"]
     if choice["finish_reason"] is None and not ended:
         raise Failure("retry", "stream_cut", "the stream broke off before the reply ended")
-    return body | {"choices": [choice]}
+    return body | {"choices": [choice] if chosen else []}
 
 
 def _add(message: dict[str, Any], delta: Any) -> None:

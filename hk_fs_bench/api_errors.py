@@ -30,7 +30,7 @@ Action = Literal[
 
 OVERLOADED = (429, 503, 529)
 PASSING = (408, 409, 425, 460, 498, 499)
-REQUEST = (400, 413, 431)
+REQUEST = (400, 413, 422, 431)
 FILTER_CODES = frozenset(
     {
         "content_filter",
@@ -74,6 +74,12 @@ _DAILY = re.compile(r"\b(?:RPD|TPD)\b|\b(?:requests|tokens) per day\b")
 MESSAGE_LENGTH = 300
 
 
+def one_line(text: str) -> str:
+    """What a service says, as a line that a terminal and any file can take."""
+    shown = "".join(c if c.isprintable() else " " for c in text[: 4 * MESSAGE_LENGTH])
+    return " ".join(shown.split())[:MESSAGE_LENGTH]
+
+
 class Failure(Exception):
     """A call that gave no reply.
 
@@ -92,7 +98,7 @@ class Failure(Exception):
     ) -> None:
         self.action: Action = action
         self.cause = cause
-        self.message = " ".join(message.split())[:MESSAGE_LENGTH]
+        self.message = one_line(message)
         self.wait = wait
         self.parameter = parameter
         super().__init__(f"{cause}: {self.message}")
@@ -155,7 +161,7 @@ def failure_of(
     if 300 <= status < 400:
         message = f"the address redirects to {headers.get('location', 'elsewhere')}"
     if status == 404:
-        message += " (no such model, or a wrong base URL: most end in /v1)"
+        message = f"no such model, or a wrong base URL (most end in /v1): {message}"
     return Failure("stop_model", cause, message)
 
 
@@ -164,14 +170,17 @@ def failure_of_exception(error: BaseException) -> Failure:
     chain = list(_chain(error))
     if any(isinstance(e, ssl.SSLCertVerificationError) for e in chain):
         return Failure("stop_model", "certificate", f"the certificate is not trusted: {chain[-1]}")
-    # Some transports call a refused connection a time-out, so the innermost cause goes first.
-    if any(isinstance(e, ConnectionRefusedError | socket.gaierror) for e in chain):
-        return Failure("retry", "unreachable", f"can't connect: {chain[-1]}")
     names = {type(e).__name__ for e in chain}
-    if any("Timeout" in name for name in names):
+    # The transport calls a refused or cut connection a time-out, so its causes go first.
+    if any(isinstance(e, ConnectionRefusedError | socket.gaierror) for e in chain) or any(
+        name == "ConnectError" or name.startswith("ClientConnector") for name in names
+    ):
+        hint = (
+            " (is it http:// rather than https://?)" if isinstance(chain[-1], ssl.SSLError) else ""
+        )
+        return Failure("retry", "unreachable", f"can't connect: {chain[-1]}{hint}")
+    if any("Timeout" in name for name in names) and "ServerDisconnectedError" not in names:
         return Failure("retry", "timeout", "no reply in time")
-    if names & {"ConnectError", "ClientConnectorError"}:
-        return Failure("retry", "unreachable", f"can't connect: {chain[-1]}")
     return Failure("retry", "connection", f"the connection broke: {chain[-1]}")
 
 

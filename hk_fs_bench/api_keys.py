@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from hk_fs_bench.errors import UserError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 # What servers without accounts are given; too short or too common to be looked for in texts.
 NO_KEY = "none"
 SHORTEST = 8
+HIDDEN = "[key]"
 
 
 def find_key(provider: Provider, folder: Path | None = None) -> str | None:
@@ -41,8 +43,15 @@ def find_key(provider: Provider, folder: Path | None = None) -> str | None:
 
 
 def hide(text: str, keys: Iterable[str]) -> str:
-    """The text without any of the keys."""
+    """The text without any of the keys, as they are or quoted for an address, whole or, at the
+    end of a text that was cut off, in part."""
     for key in keys:
-        if len(key) >= SHORTEST:
-            text = text.replace(key, "[key]")
+        for form in {key, quote(key, safe="")}:
+            if len(key) < SHORTEST:
+                continue
+            text = text.replace(form, HIDDEN)
+            for length in range(len(form) - 1, SHORTEST - 1, -1):
+                if text.endswith(form[:length]):
+                    text = text[:-length] + HIDDEN
+                    break
     return text

@@ -190,10 +190,14 @@ class Registry(_Strict):
 
 
 def check_url(value: str) -> str:
-    """A base URL, or ValueError with what is wrong with it."""
+    """A base URL without blanks around it, or ValueError with what is wrong with it."""
+    value = value.strip()
+    if not value.isprintable() or " " in value:
+        raise ValueError(f"{value!r} is no address: it holds a blank or a control character")
     try:
         parts = urlsplit(value)
         _ = parts.port
+        (parts.hostname or "").encode("idna")
     except ValueError as error:
         raise ValueError(f"{value!r} is no address ({error})") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:

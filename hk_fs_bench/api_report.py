@@ -101,8 +101,9 @@ def outcome(going: Sequence[Going]) -> list[str]:
         line += f", {g.failed} failed now" if g.failed else ""
         line += "" if job.price is None else f", {job.usd:.4f} USD"
         lines.append(line)
-        if g.causes:
-            lines.append("  failed: " + ", ".join(f"{c} {n}" for c, n in sorted(g.causes.items())))
+        for cause, n in sorted(g.causes.items()):
+            said = g.details[cause]
+            lines.append(f"  failed: {cause} {n}" + (f" ({said})" if said else ""))
         if job.manifest["stopped"]:
             lines.append(f"  stopped: {job.manifest['stopped']}")
         if job.manifest["complete"]:

@@ -36,6 +36,8 @@ class Going:
     answered: int = 0
     failed: int = 0
     causes: dict[str, int] = field(default_factory=dict)
+    # What was last said of each cause.
+    details: dict[str, str] = field(default_factory=dict)
     # Failures before the first answer: a service that was never seen to answer has failed no item.
     unseen: list[dict[str, Any]] = field(default_factory=list)
 
@@ -53,6 +55,7 @@ class Going:
         if not runs.settled(row):
             self.failed += 1
             self.causes[row["cause"]] = self.causes.get(row["cause"], 0) + 1
+            self.details[row["cause"]] = row["detail"] or ""
             if not self.session.answered:
                 self.unseen.append(row)
                 return

@@ -22,6 +22,8 @@ from hk_fs_bench.api_pace import Pace
 from hk_fs_bench.providers import Reply, read_reply
 
 if TYPE_CHECKING:
+    import httpx2
+
     from hk_fs_bench.api_models import Model, Price, Provider
 
 # Tries of one call that fail for another reason than a rate limit, which only the deadline ends.
@@ -30,6 +32,10 @@ TRIES = 8
 TRIES_UNSEEN = 3
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
+# An address that does not even take the connection by then is not worth the wait for an answer.
+CONNECT_S = 30.0
+# Longer than any answer, its reasoning and a stream's packaging: what goes on beyond it never ends.
+LONGEST_BODY = 64 * 2**20
 # Calls in a row that failed for good before a model is given up.
 GIVE_UP = 20
 GIVE_UP_UNSEEN = 3
@@ -233,25 +239,34 @@ class Session:
 
         # Made by hand, with an address that was parsed once: the client's own way takes as long as
         # all the rest of a call.
+        limits = dict.fromkeys(("read", "write", "pool"), timeout)
         request = httpx2.Request(
             "POST",
             self._url,
             headers=self._http.headers,
             content=json.dumps(body).encode(),
-            extensions={"timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout)},
+            extensions={"timeout": limits | {"connect": min(timeout, CONNECT_S)}},
         )
         try:
             # The client's time-out is for each read; this one is for the whole request.
             async with asyncio.timeout(timeout):
-                response = await self._http.send(request)
-        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError, OSError) as error:
+                response = await self._http.send(request, stream=True)
+                try:
+                    raw = await _whole(response)
+                finally:
+                    await response.aclose()
+        except Failure:
+            raise
+        except Exception as error:
+            # Whatever a transport makes of a broken service is that call's failure, not the run's.
             raise failure_of_exception(error) from None
         if response.is_success:
-            return response.content
+            return raw
+        text = raw.decode("utf-8", "replace")
         try:
-            said = response.json()
+            said = json.loads(text)
         except (ValueError, RecursionError):
-            said = response.text[:200]
+            said = text
         raise failure_of(
             response.status_code, error_of_status(said), response.headers, self.account.provider
         )
@@ -268,7 +283,7 @@ class Session:
         """Raise Stopped where no further call can help; an account stops all of its models."""
         action, why = failure.action, f"{failure.cause}: {failure.message}"
         if action == "overloaded" and failure.wait and failure.wait > self.model.deadline_s:
-            action, why = "stop_provider", f"the service asks to wait {failure.wait:.0f} s ({why})"
+            action, why = "stop_provider", f"the service asks to wait {failure.wait:.0f} s: {why}"
         if action in ("rejected", "drop_parameter") and not self.answered:
             # Later, when the like of it was answered, it is this one request's own fault.
             action = "stop_model"
@@ -291,6 +306,19 @@ class Session:
     def _wait(self, failure: Failure, failures: int) -> float:
         """Seconds until the next try: what the service asked for, else doubling, with jitter."""
         jitter = random.uniform(0.5, 1.0)
-        if failure.wait is not None:
-            return failure.wait + 0.1 * jitter
-        return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures - 1, 10)) * jitter
+        own = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures - 1, 10)) * jitter
+        if failure.wait is None:
+            return own
+        # Some ask for no wait at all, again and again: asked for less than a second, ours grows.
+        return max(failure.wait + 0.1 * jitter, own if failure.wait < 1 else 0.0)
+
+
+async def _whole(response: httpx2.Response) -> bytes:
+    """The body of a reply, unpacked."""
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        size += len(part)
+        if size > LONGEST_BODY:
+            raise Failure("retry", "bad_body", "the service sends a body without end")
+        parts.append(part)
+    return b"".join(parts)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.api_bodies import decode
-from hk_fs_bench.api_errors import Failure, error_of, failure_of
+from hk_fs_bench.api_errors import Failure, error_of, failure_of, one_line
 
 if TYPE_CHECKING:
     from hk_fs_bench.api_models import Model, Provider
@@ -30,7 +30,25 @@ SOURCE_FIELDS = (
     "groundingMetadata",
 )
 FILTERED = ("content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii")
-LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
+LENGTH = (
+    "length",
+    "max_tokens",
+    "max_output_tokens",
+    "model_length",
+    "model_context_window_exceeded",
+)
+# The service broke off for reasons of its own: what came is no answer, whatever can be read in it.
+BROKEN_OFF = (
+    "error",
+    "abort",
+    "aborted",
+    "cancelled",
+    "canceled",
+    "insufficient_system_resource",
+    "server_error",
+)
+# More than any reply has; a larger number is none, and sums of it would lose their last digits.
+MOST_TOKENS = 10**9
 
 
 def payload(
@@ -145,11 +163,11 @@ def read_reply(raw: bytes, provider: Provider) -> Reply:
         raise Failure("retry", "bad_body", "the service sent a reply without choices")
     choice = choices[0]
     finish = choice.get("finish_reason")
-    finish = finish if isinstance(finish, str) else None
+    finish = one_line(finish) if isinstance(finish, str) else None
     if (error := error_of(choice)) is not None or (error := error_of(body)) is not None:
         raise failure_of(None, error, {}, provider)
-    if finish == "error":
-        raise Failure("retry", "http_500", "the service ended the reply with an error")
+    if finish is not None and finish.lower() in BROKEN_OFF:
+        raise Failure("retry", "http_500", f"the service ended the reply with {finish}")
     message = choice.get("message")
     if not isinstance(message, dict):
         message = {"content": choice.get("text")}
@@ -167,7 +185,7 @@ def read_reply(raw: bytes, provider: Provider) -> Reply:
         reasoning=reasoning,
         finish_reason=finish,
         usage=read_usage(usage_raw),
-        model=body["model"] if isinstance(body.get("model"), str) else None,
+        model=one_line(body["model"]) if isinstance(body.get("model"), str) else None,
         refusal=refusal if isinstance(refusal, str) and refusal else refused or None,
         sources_used=counted if counted is not None else len(sources) or None,
         sources=sources,
@@ -271,7 +289,10 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _count(value: Any) -> int | None:
     """A token count, or None for anything that is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return value if number and 0 <= value <= MOST_TOKENS else None
 
 
 def _first(*values: Any) -> int | None:

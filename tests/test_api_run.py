@@ -230,6 +230,8 @@ def test_missing_key_and_unreachable_service_are_said(tmp_path):
     assert closed.returncode == 1
     assert "can't connect" in closed.stdout
     assert command.rows() == []
+    few = command("one", "--limit", 1, "--tasks", "hk_fs_oeq")
+    assert "failed: unreachable 1 (can't connect" in few.stdout
 
 
 def test_generic_entries_need_their_model_and_address(tmp_path):

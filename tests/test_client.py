@@ -2,6 +2,8 @@
 
 import asyncio
 import email.utils
+import gzip
+import json
 import random
 import time
 
@@ -233,10 +235,18 @@ def test_a_rate_limit_ends_with_the_deadline():
         (Reply(then="hang"), "timeout"),
         (Reply(raw=b'{"choices"', headers={"Content-Length": "999"}, then="hang"), "timeout"),
         (Reply(raw=b"x" * 9, headers={"Content-Length": "999"}, then="reset"), "connection"),
+        (Reply(raw=b"", headers={"Content-Length": "999"}, then="reset"), "connection"),
+        (Reply(status="odd"), "connection"),
+        (Reply(raw=b"{}", headers={"X-Long": "a" * 20_000}), "connection"),
+        (Reply(raw=b"not packed", headers={"Content-Encoding": "gzip"}), "connection"),
+        (Reply(raw=b" " * 20_000), "bad_body"),
+        (Reply(raw=gzip.compress(b" " * 20_000), headers={"Content-Encoding": "gzip"}), "bad_body"),
+        (Reply(raw=b'{"choices": "\xff"}'), "bad_body"),
     ],
 )
-def test_silence_and_cuts_are_retried(bad, cause, monkeypatch):
+def test_silence_cuts_and_what_is_no_reply_are_retried(bad, cause, monkeypatch):
     monkeypatch.setattr(client, "TRIES", 2)
+    monkeypatch.setattr(client, "LONGEST_BODY", 10_000)
 
     def respond(request):
         return model_answer(request) if request.prompt == "good" else bad
@@ -249,14 +259,47 @@ def test_silence_and_cuts_are_retried(bad, cause, monkeypatch):
     assert (answer.status, answer.attempt) == ("ok", 2)
 
 
-def test_a_refused_request_among_answered_ones_fails_alone():
+def test_a_packed_reply_is_unpacked():
+    packed = Reply(raw=gzip.compress(ok("B").bytes().partition(b"\r\n\r\n")[2]))
+    packed.headers = {"Content-Encoding": "gzip"}
+    with FaultServer(lambda request: packed) as server:
+        (answer,), _ = ask(server)
+    assert answer.reply.text == "B"
+
+
+def test_a_drip_ends_with_the_time_out():
+    class Drip(FaultServer):
+        async def _answer(self, request, writer):
+            for byte in ok("B").bytes():
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0.05)
+            return True
+
+    begun = time.monotonic()
+    with Drip() as server:
+        (answer,), _ = ask(server, timeout_s=0.4)
+        assert time.monotonic() - begun < 8
+    assert (answer.status, answer.cause) == ("infra_error", "timeout")
+
+
+@pytest.mark.parametrize("wait", ["0", "Fri, 31 Dec 1999 23:59:59 GMT"])
+def test_a_service_that_asks_for_no_wait_is_not_beset(wait):
+    with FaultServer(lambda request: error(429, {"Retry-After": wait})) as server:
+        (answer,), _ = ask(server, deadline_s=2.0)
+    assert answer.cause == "http_429"
+    assert answer.attempt == len(server.requests) <= 12
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_refused_request_among_answered_ones_fails_alone(status):
     def respond(request):
-        return error(400, message="odd") if request.prompt == "bad" else model_answer(request)
+        return error(status, message="odd") if request.prompt == "bad" else model_answer(request)
 
     with FaultServer(respond) as server:
         answers, session = ask(server, ["good", "bad", "good too"], pace=Pace(1, 1))
     assert [a.status for a in answers] == ["ok", "infra_error", "ok"]
-    assert (answers[1].cause, answers[1].attempt) == ("http_400", 1)
+    assert (answers[1].cause, answers[1].attempt) == (f"http_{status}", 1)
     assert session.stopped is None
 
 
@@ -382,3 +425,31 @@ def test_keys_come_from_the_environment_or_a_dotenv(tmp_path, monkeypatch):
 
 def test_hiding_leaves_short_words_alone():
     assert api_keys.hide("a none sk-secret-1 b", ["none", "sk-secret-1"]) == "a none [key] b"
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("cut off: sk-secret/0123", "cut off: [key]"),
+        ("cut off: sk-secre", "cut off: [key]"),
+        ("a prefix of all keys: sk-", "a prefix of all keys: sk-"),
+        ("https://x.example/?key=sk-secret%2F0123456", "https://x.example/?key=[key]"),
+        ("https://x.example/?key=sk-secret%2F0123", "https://x.example/?key=[key]"),
+    ],
+)
+def test_hiding_finds_a_key_that_was_cut_or_quoted(text, hidden):
+    assert api_keys.hide(text, ["sk-secret/0123456"]) == hidden
+
+
+@pytest.mark.parametrize("length", range(250, 301, 7))
+def test_a_message_is_a_printable_line_without_a_part_of_the_key(length):
+    said = f"\x1b[31m\ud800\x00\n{'x' * length} {KEY} and on"
+
+    def respond(request):
+        return Reply(401, raw=json.dumps({"error": {"message": said}}).encode())
+
+    with FaultServer(respond) as server:
+        _, session = ask(server)
+    shown = api_keys.hide(session.stopped, [KEY])
+    assert shown.isprintable()
+    assert KEY[:8] not in shown
