@@ -27,7 +27,7 @@ demo: $(VENV)/.local ## run the three paper tasks on a small real model: MODEL= 
 	  --model_args pretrained=$$model,dtype=$(if $(filter cpu,$(DEVICE)),float32,auto) \
 	  --tasks $(TASKS) --include_path lm_eval_tasks --limit $(LIMIT) --device $(DEVICE) \
 	  --batch_size $(BATCH) --apply_chat_template --log_samples --output_path $$out > /dev/null; \
-	$(PY) scripts/score.py $$out $$id
+	$(PY) scripts/score.py $$out $$id --brief
 
 # Without MODEL the small one. EVAL holds further options of scripts/run_local.py, and those are its
 # words: EVAL="--limit 10 --part 2/8". The same command again goes on where it stopped.

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hk_fs_bench.metrics import mcq
 from hk_fs_bench.metrics.common import Scored
+from hk_fs_bench.runs import key_of
 from hk_fs_bench.scoring import ScoredRun
-from hk_fs_bench.stats import Estimate, holm, paired_bootstrap, rank_ranges, tie_groups
+from hk_fs_bench.stats import (
+    RESAMPLES,
+    Estimate,
+    holm,
+    paired_bootstrap,
+    rank_ranges,
+    tie_groups,
+)
 
 # Two runs are told apart where Holm's corrected p is below this.
 LEVEL = 0.05
+# So many answers that are all alike, letter for letter, come from one run.
+_MANY = 10
 # How often an answer cites is no quality.
 _NO_QUALITY = ("cites",)
 # Parts of a signature that two runs may differ in and be compared all the same.
@@ -56,7 +67,8 @@ def label(model: Mapping[str, Any]) -> str:
         parts.append(f"thinking {model['mode']}")
     if model.get("search") not in (None, "off"):
         parts.append(f"search {model['search']}")
-    return " · ".join(parts)
+    # A name is data: no line break of it, or command to a terminal, reaches a table.
+    return "".join(c if c.isprintable() else "\ufffd" for c in " · ".join(parts))
 
 
 def labels(runs: Sequence[ScoredRun]) -> list[str]:
@@ -129,7 +141,12 @@ def _table(
 def _figure(one: ScoredRun, task: str, metric: str) -> dict[str, Any]:
     figures = one.scores["tasks"][task]
     found = figures["metrics"][metric] if task in one.open else figures[metric]
-    return {name: found[name] for name in ("value", "n", "ci95")}
+    return {name: found.get(name) for name in ("value", "n", "unit", "ci95", "signature")}
+
+
+def _texts(one: ScoredRun, task: str) -> list[tuple[Any, ...]]:
+    rows = one.run.of_task(task)
+    return sorted((*key_of(row)[1:], str(row.get("output"))) for row in rows)
 
 
 def _warnings(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
@@ -151,6 +168,20 @@ def _warnings(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
             "are not of one protocol"
             for key, values in signatures.items()
             if len(values) > 1 and key not in FREE
+        ]
+        having = [(name, one) for name, one in zip(names, runs, strict=True) if one.answered(task)]
+        if (
+            any(task in one.open for one in runs)
+            and math.comb(len(having), 2) >= LEVEL * (RESAMPLES + 1) / 2
+        ):
+            found.append(
+                f"{task}: {RESAMPLES} draws can't tell any two of {len(having)} runs apart after "
+                "Holm's correction; compare fewer, or with --baseline"
+            )
+        found += [
+            f"{task}: {a} and {b} gave the same answers letter for letter: is one a copy?"
+            for (a, one), (b, two) in itertools.combinations(having, 2)
+            if len(one.answered(task)) >= _MANY and _texts(one, task) == _texts(two, task)
         ]
         answered = {frozenset(row["item_id"] for row in one.answered(task)) for one in runs}
         if len(answered - {frozenset()}) > 1:

@@ -58,16 +58,28 @@ def wanted(
     """The metrics that a command names, with commas; "all" and "none" too.
 
     Raises:
-        UserError: a name that is none.
+        UserError: a name that is none, or options that don't go together.
     """
-    names = [name for name in metrics.replace(",", " ").split() if name != "none"]
+    words = metrics.replace(",", " ").split()
+    names = [name for name in words if name != "none"]
+    if not words or ("none" in words and names):
+        raise UserError(
+            f'--metrics "{metrics}" says nothing clear; name {", ".join(OPTIONAL)}, or all, or '
+            "none alone"
+        )
     if unknown := [name for name in names if name not in (*OPTIONAL, "all")]:
         raise UserError(
             f"no metric {', '.join(unknown)}; --metrics takes {', '.join(OPTIONAL)}, all or none"
         )
     chosen = OPTIONAL if "all" in names else tuple(dict.fromkeys(names))
+    if model is not None and not model.strip():
+        raise UserError("--bertscore-model is empty; name a folder or a Hub id")
+    if layers is not None and layers < 1:
+        raise UserError(f"--bertscore-layers {layers} is no layer; they count from 1")
     if model is not None and "bertscore" not in chosen:
         chosen = (*chosen, "bertscore")
+    if layers is not None and "bertscore" not in chosen:
+        raise UserError("--bertscore-layers is of BERTScore: add --metrics bertscore")
     if model is None:
         return Wanted(chosen, (MODEL, layers or LAYERS), judge)
     return Wanted(chosen, (model, layers), judge)
@@ -125,6 +137,9 @@ def score_open(
             "answers": len(rows),
             "empty_reference": len(rows) - len(usable),
             "empty": sum(map(text.is_empty, answers)),
+            "truncated": sum(
+                row["status"] == "truncated" and not text.is_empty(row["answer"]) for row in usable
+            ),
             "cut": sum(map(text.is_cut, answers)),
             "too_short_for_bleu4": sum(n < _SHORTEST_FOR_BLEU4 for n in lengths),
         }

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from hk_fs_bench.report import difference, interval, p_value, percent
+from hk_fs_bench.report import SHARES, interval, percent
+from hk_fs_bench.report_notes import difference, p_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +20,7 @@ SHOWN = 20
 def comparison_tables(comparison: Mapping[str, Any]) -> list[Table]:
     """A table for each task and metric."""
     return [
-        _comparison(f"{task}: {metric}", table, comparison["baseline"])
+        _comparison(f"{task}: {SHARES.get(metric, metric)}", table, comparison["baseline"])
         for task, metrics in comparison["tasks"].items()
         for metric, table in metrics.items()
     ]

@@ -49,8 +49,9 @@ class _Timing(_Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if len({*self.model_fields_set} & {*_Timing.model_fields}) not in (0, 3):
-            raise ValueError("total_seconds, requests and seconds_definition belong together")
+        whole = {"total_seconds", "requests", "seconds_definition"}
+        if "total_seconds" in self.model_fields_set and not whole <= self.model_fields_set:
+            raise ValueError(f"{', '.join(sorted(whole))} belong together")
         return self
 
 

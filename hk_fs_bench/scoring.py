@@ -141,8 +141,9 @@ def _context(one: ScoredRun, dataset: Dataset) -> dict[str, Any] | None:
 
 def missing(run: Run, tasks: Mapping[str, Any]) -> int:
     """How many of the answers that a run planned are not there, whatever run.json says of it."""
-    planned = sum((run.manifest.get("planned") or {}).values())
-    return max(0, planned - sum(figures["answered"] for figures in tasks.values()))
+    planned: int = sum((run.manifest.get("planned") or {}).values())
+    answered: int = sum(figures["answered"] for figures in tasks.values())
+    return max(0, planned - answered)
 
 
 def warnings(run: Run, tasks: Mapping[str, Any]) -> list[str]:

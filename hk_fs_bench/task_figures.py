@@ -27,7 +27,7 @@ def figures_of(
         "prompts": len({(row["item_id"], row["variant"]) for row in rows}),
         "asked": len(rows),
         "answered": len(answered),
-        "readable": sum(row["status"] in mcq.READABLE for row in answered),
+        "readable": sum(map(_is_readable, answered)),
         "statuses": mcq.status_counts(answered),
         "changed_by_finish_reason": sum(row["changed_by_finish_reason"] for row in answered),
         **costs(run, answered),
@@ -38,13 +38,23 @@ def figures_of(
     if task.subset == "mcq":
         items = cast("Mapping[str, MCQItem]", dataset.by_id)
         figures |= _multiple_choice(answered, items)
-        figures["per_correct"] = per_correct(figures, sum(row["correct"] for row in answered))
+        figures["per_correct"] = per_correct(run, answered)
     if task.rotations > 1:
         figures["consistency"] = mcq.consistency(answered, task.rotations).to_json()
     if scored is not None:
-        figures["answer_words"] = mean(answered, lambda row: len((row["answer"] or "").split()))
+        figures["answer_words"] = mean(
+            answered, lambda row: len((row["answer"] or "").split()), "words an answer"
+        )
         figures |= scored.figures()
     return figures
+
+
+def _is_readable(row: Row) -> bool:
+    """Whether a row has an answer: of an open question, one that the limit cut counts as far as it
+    goes, as it does for every metric."""
+    if "answer" in row:
+        return row["answer"] is not None
+    return row["status"] in mcq.READABLE
 
 
 def _multiple_choice(rows: Sequence[Row], items: Mapping[str, MCQItem]) -> dict[str, Any]:

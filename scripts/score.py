@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from hk_fs_bench.errors import UserError, run_command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from hk_fs_bench.items import Dataset
@@ -44,6 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max-cost", type=float, metavar="USD", help="of the judge, at most")
     parser.add_argument("--models-file", type=Path, help="another models.yaml")
     parser.add_argument("--baseline", type=Path, metavar="RUN", help="compare the others with it")
+    parser.add_argument("--brief", action="store_true", help="of each run one table, no notes")
     parser.add_argument("--items", action="store_true", help="the items through all these runs")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
     parser.add_argument(
@@ -82,8 +85,24 @@ def judge_of(args: argparse.Namespace) -> ApiJudge | None:
     )
 
 
+def check(args: argparse.Namespace) -> None:
+    """UserError for options that would be ignored."""
+    from hk_fs_bench import lm_eval_runs
+
+    for_judge = ("judge_id", "judge_url", "max_cost", "models_file")
+    if args.judge is None and (vain := [n for n in for_judge if getattr(args, n) is not None]):
+        raise UserError(f"--{vain[0].replace('_', '-')} is of the judge: name it with --judge")
+    if args.brief and args.json:
+        raise UserError("--json has everything; leave --brief out")
+    if args.model_id or args.tokenizer:
+        given = [*args.run, *([args.baseline] if args.baseline else [])]
+        if not any(map(lm_eval_runs.is_lm_eval_output, given)):
+            raise UserError("--model-id and --tokenizer are for an --output_path of lm_eval")
+
+
 def main() -> None:
     args = arguments()
+    check(args)
     from rich.console import Console
 
     from hk_fs_bench import comparing, item_analysis, items, open_metrics, plots, scoring
@@ -95,11 +114,16 @@ def main() -> None:
     read_runs = [read(folder, args, dataset) for folder in folders]
     places = [run.folder.resolve() for run in read_runs]
     runs = list(dict(zip(places, read_runs, strict=True)).values())
+    named = places[: len(args.run)]
+    for place in {place: None for place in named if named.count(place) > 1}:
+        print(f"note: {place.name} is named more than once, and counts once", file=sys.stderr)
     if args.model_id and len(runs) > 1:
         raise UserError("--model-id is for one run at a time")
     if args.baseline and len(runs) == 1:
         raise UserError("--baseline needs another run to compare with it")
     baseline = list(dict.fromkeys(places)).index(places[-1]) if args.baseline else None
+    if args.plots:
+        plots.prepare(args.plots)
     scored = scoring.score_runs(runs, dataset, wanted)
     out: dict[str, Any] = {"runs": [one.scores for one in scored]}
     if len(scored) > 1:
@@ -116,23 +140,32 @@ def main() -> None:
             out = {**out.pop("runs")[0], **out}
         print(json.dumps(out, ensure_ascii=False, indent=2, allow_nan=False))
         return
-    show(Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True), out, runs, drawn)
+    console = Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True)
+    show(console, out, runs, drawn, args.brief)
     if judge is not None:
         print(judge.summary)
 
 
-def show(console: Console, out: dict[str, Any], runs: list[Run], drawn: list[Path]) -> None:
-    from hk_fs_bench import report, report_runs
+def show(
+    console: Console, out: dict[str, Any], runs: list[Run], drawn: list[Path], brief: bool
+) -> None:
+    from hk_fs_bench import report, report_notes, report_runs
 
-    def say(lines: list[str]) -> None:
+    def say(lines: Sequence[str]) -> None:
         for line in lines:
-            console.print(line, markup=False, highlight=False)
+            # What a file says is data, never a command to the terminal.
+            safe = "".join(c if c.isprintable() else "\ufffd" for c in line)
+            console.print(safe, markup=False, highlight=False)
 
     for scores, run in zip(out["runs"], runs, strict=True):
         say(report.first_lines(scores))
-        for table in report.tables(scores):
+        for table in [report.scores_table(scores)] if brief else report.tables(scores):
             console.print(table)
-        say([*report.notes(scores), f"files: {run.folder}", ""])
+        if brief:
+            say([f"all figures, with their intervals and signatures: {run.folder / 'scores.json'}"])
+            say([f"every answer: {run.folder / 'items.jsonl'}"])
+        else:
+            say([*report_notes.notes(scores), f"files: {run.folder}", ""])
     if comparison := out.get("comparison"):
         say([f"WARNING: {text}" for text in comparison["warnings"]])
         for table in report_runs.comparison_tables(comparison):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hk_fs_bench import items, lm_eval_runs, runs, scoring
+from hk_fs_bench import items, lm_eval_runs, report_notes, runs, scoring
 from hk_fs_bench.errors import UserError
 from tests.lm_eval_output import STAMP, write
 
@@ -52,7 +52,8 @@ def test_figures(tmp_path, dataset):
     assert mcq["seconds"]["mean"] == 12.0 / 5
     assert "run-level" in mcq["seconds"]["definition"]
     # The model "some/model" has no tokenizer here: unknown is null and says so.
-    assert mcq["tokens"]["output"] == {"mean": None, "n": 0, "reason": "not known for any answer"}
+    tokens = mcq["tokens"]["output"]
+    assert (tokens["mean"], tokens["reason"]) == (None, "not known for any answer")
     assert scores["tasks"]["hk_fs_oeq"]["answered"] == 1
     assert json.loads((run.folder / "scores.json").read_text()) == json.loads(json.dumps(scores))
     rows = [json.loads(line) for line in (run.folder / "items.jsonl").read_text().splitlines()]
@@ -219,13 +220,52 @@ def test_costs_per_question_and_per_correct_answer(tmp_path, dataset):
     assert mcq["per_correct"]["seconds"]["value"] == pytest.approx(12.0)
 
 
+def test_means_and_ratios_carry_intervals(tmp_path, dataset):
+    """The answers to one question count as one; against statsmodels' clustered regression."""
+    from statsmodels.api import OLS
+
+    keyed = keys(6)
+    texts = [[answer(k), wrong(k) if i % 2 else answer(k)] for i, k in enumerate(keyed)]
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": texts}))
+    spent = [10, 12, 50, 50, 31, 20, 70, 60, 11, 15, 44, 40]
+    for row, tokens in zip(run.rows.values(), spent, strict=True):
+        row["token_usage"] = {"input_tokens": 100, "output_tokens": tokens}
+    mcq = scoring.score(run, dataset)["tasks"]["hk_fs_mcq_hk"]
+    found = mcq["tokens"]["output"]
+    groups = [i // 2 for i in range(12)]
+    fit = OLS(spent, [1.0] * 12).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    assert found["ci95"] == pytest.approx(fit.conf_int()[0])
+    assert (found["n"], found["unit"]) == (12, "tokens an answer")
+    ratio = mcq["per_correct"]["tokens"]
+    assert ratio["value"] == pytest.approx((12 * 100 + sum(spent)) / 9)
+    assert ratio["ci95"][0] < ratio["value"] < ratio["ci95"][1]
+    assert (ratio["n"], ratio["unit"]) == (6, "questions")
+
+
+def test_a_cut_open_answer_is_one_and_is_said_to_be_cut(tmp_path, dataset):
+    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_oeq": ["The lobby is", "It must", "A wall."]}))
+    for row in list(run.rows.values())[:2]:
+        row["finish_reason"] = "length"
+    scores = scoring.score(run, dataset)
+    oeq = scores["tasks"]["hk_fs_oeq"]
+    assert (oeq["statuses"]["truncated"], oeq["readable"], oeq["texts"]["truncated"]) == (2, 3, 2)
+    assert not any("could be read" in text for text in scores["warnings"])
+    notes = report_notes.notes(scores)
+    assert (
+        "hk_fs_oeq: of 3 answers 2 were cut by the token limit: scored as far as they go" in notes
+    )
+    assert "hk_fs_oeq: of 3 answers 3 have fewer than four words, so no 4-gram" in notes
+
+
 def test_what_can_not_be_known_is_null_with_a_reason(tmp_path, dataset):
     run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": ["?"], "hk_fs_oeq": [""]}))
     scores = scoring.score(run, dataset)
     mcq, oeq = scores["tasks"]["hk_fs_mcq_hk"], scores["tasks"]["hk_fs_oeq"]
     for figure in (mcq["accuracy_on_valid"], mcq["superseded"], mcq["usd"], scores["tasks"]):
         assert figure is scores["tasks"] or figure["reason"]
-    assert mcq["per_correct"]["seconds"] == {"value": None, "reason": "no answer is correct"}
+    seconds = mcq["per_correct"]["seconds"]
+    assert (seconds["value"], seconds["reason"]) == (None, "no answer is correct")
+    assert mcq["per_correct"]["usd"]["reason"] == "the run has no price"
     assert (oeq["metrics"]["cites"]["value"], oeq["metrics"]["citations_exist"]["value"]) == (
         0,
         None,
@@ -248,8 +288,6 @@ def test_every_figure_has_n_unit_and_interval_or_reason(tmp_path, dataset):
     tasks = ("hk_fs_mcq_hk", "hk_fs_mcq_nohk")
     outputs = dict.fromkeys(tasks, texts) | {"hk_fs_oeq": ["Clause B6.1 it is.", "No."]}
     scores = scoring.score(lm_eval_runs.convert(write(tmp_path, outputs)), dataset)
-    for figures in scores["tasks"].values():
-        figures.pop("per_correct", None)
     found = figures_of(scores)
     assert len(found) > 40
     for figure in found:

@@ -139,10 +139,24 @@ def primary_clause(item: MCQItem) -> str:
 
 
 def accuracy_by_clause(rows: Sequence[Row], items: Mapping[str, MCQItem]) -> Estimate:
-    """Accuracy with a bootstrap over primary clauses: questions on one clause go together."""
-    shares = by_question(rows, is_correct)
+    """Accuracy with a bootstrap over primary clauses: questions on one clause go together.
+
+    Over the questions with references; the others are counted in `not_annotated`.
+    """
+    shares = {
+        question: value
+        for question, value in by_question(rows, is_correct).items()
+        if items[question].references
+    }
     clusters = [primary_clause(items[question]) for question in shares]
-    return Pooled.of_means(list(shares.values()), clusters).estimate("primary clauses")
+    found = Pooled.of_means(list(shares.values()), clusters).estimate("primary clauses")
+    if found.value is None and rows:
+        found = found.with_(reason=f"{NOT_ANNOTATED}: no item says on which provision it turns")
+    left = len({row["item_id"] for row in rows}) - len(shares)
+    return found.with_(
+        signature=signature("accuracy", by="primary clause", v=VERSION),
+        more={"not_annotated": left},
+    )
 
 
 def difference(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
@@ -153,15 +167,16 @@ def difference(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
     """
     one, two = by_question(first, is_correct), by_question(second, is_correct)
     shared = [question for question in one if question in two]
+    signed = signature("accuracy_difference", questions="of both", v=VERSION)
     if not shared:
-        return undefined("no question has an answer in both")
-    if any(value % 1 for own in (one, two) for value in own.values()):
+        return undefined("no question has an answer in both").with_(signature=signed)
+    if any(own[question] % 1 for own in (one, two) for question in shared):
         left, right = (Pooled.of_means([own[q] for q in shared], shared) for own in (one, two))
-        return paired_bootstrap(left, right)
+        return paired_bootstrap(left, right).with_(signature=signed)
     counts = Counter((bool(one[question]), bool(two[question])) for question in shared)
     return paired_difference(
         both=counts[True, True],
         first_only=counts[True, False],
         second_only=counts[False, True],
         neither=counts[False, False],
-    )
+    ).with_(signature=signed)

@@ -181,7 +181,7 @@ def resampled(
 
 
 # Many figures and pairs of runs are over the same number of questions.
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _draws(rows: int, resamples: int, seed: int) -> list[NDArray[np.int16]]:
     """How often each row is drawn in each resample, in blocks of (block, rows)."""
     import numpy as np

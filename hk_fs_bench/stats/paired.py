@@ -82,7 +82,8 @@ def paired_bootstrap(
 
     Whole clusters are resampled, the same for both (Koehn 2004, EMNLP); those that only one run
     has are left out. p is twice the smaller share of resamples on either side of 0, and no smaller
-    than the number of resamples can tell.
+    than the number of resamples can tell, nor than n clusters could by their signs alone,
+    2 / 2**n: a bootstrap of five questions knows no others than these five.
     """
     import numpy as np
 
@@ -105,7 +106,7 @@ def paired_bootstrap(
     if interval is None:
         return Estimate(value, len(shared), unit, interval="none: too few to resample")
     sides = min((drawn <= 0).sum(), (drawn >= 0).sum())
-    p = min(1.0, 2 * (int(sides) + 1) / (len(drawn) + 1))
+    p = min(1.0, max(2 * (int(sides) + 1) / (len(drawn) + 1), 2.0 ** (1 - len(shared))))
     how = f"paired bootstrap over {unit}, {resamples} draws"
     return Estimate(value, len(shared), unit, interval, how, p, how)
 
