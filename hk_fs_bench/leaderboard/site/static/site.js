@@ -23,14 +23,18 @@
   const selects = [...form.querySelectorAll("select")];
   const views = [...form.querySelectorAll("input[name=view]")];
   const output = form.querySelector("output");
+  // Of a long group the first so many rows are laid out, until all are asked for.
+  let most = Number(form.dataset.most ?? Infinity);
+  const more = document.createElement("button");
   const collator = new Intl.Collator("en", { numeric: true });
-  const bodies = [...table.tBodies].map((body) => ({
+  const groups = [...table.tBodies].map((body) => ({
     body,
     rows: [...body.rows]
       .filter((row) => !row.classList.contains("group"))
       .map((row) => ({ row, text: row.textContent.toLowerCase() })),
   }));
-  const all = bodies.flatMap(({ rows }) => rows);
+  for (const group of groups) group.ordered = group.rows;
+  const all = groups.flatMap(({ rows }) => rows);
   let sort = null; // { key, dir } or null: the order in which the page was made
 
   const valueOf = (row, index) => {
@@ -49,38 +53,42 @@
       if (n === index) header.setAttribute("aria-sort", sign < 0 ? "descending" : "ascending");
       else header.removeAttribute("aria-sort");
     });
-    for (const { body, rows } of bodies) {
-      let ordered = rows;
+    for (const group of groups) {
+      group.ordered = group.rows;
       if (index >= 0) {
         // What is not known comes last, whichever way.
-        const known = rows.map((own) => [valueOf(own.row, index), own]);
-        ordered = known
+        group.ordered = group.rows
+          .map((own) => [valueOf(own.row, index), own])
           .sort(([a], [b]) =>
             a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b))
           .map(([, own]) => own);
       }
-      body.append(...ordered.map(({ row }) => row));
+      group.body.append(...group.ordered.map(({ row }) => row));
     }
   }
 
   function showRows() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = selects.filter((select) => select.value);
-    let shown = 0;
-    for (const { body, rows } of bodies) {
+    let fitting = 0;
+    let left = 0;
+    for (const { body, ordered } of groups) {
       let own = 0;
-      for (const { row, text } of rows) {
+      for (const { row, text } of ordered) {
         const fits =
           words.every((word) => text.includes(word)) &&
           wanted.every(({ name, value }) => (row.dataset[name] ?? "").includes(`|${value}|`));
-        row.hidden = !fits;
         own += fits;
+        row.hidden = !fits || own > most;
       }
       body.hidden = own === 0;
-      shown += own;
+      fitting += own;
+      left += Math.max(0, own - most);
     }
-    const most = `${all.length} ${form.dataset.of}`;
-    output.value = shown === all.length ? most : `${shown} of ${most}`;
+    const named = `${all.length} ${form.dataset.of}`;
+    output.value = fitting === all.length ? named : `${fitting} of ${named}`;
+    more.hidden = left === 0;
+    more.textContent = `Show the other ${left}`;
   }
 
   function showColumns() {
@@ -142,6 +150,7 @@
       const other = start === "asc" ? "desc" : "asc";
       sort = { key, dir: sort?.key === key && sort.dir === start ? other : start };
       showOrder();
+      showRows();
       writeAddress();
     });
   });
@@ -151,6 +160,12 @@
     else showRows();
     writeAddress();
   });
+  more.type = "button";
+  more.addEventListener("click", () => {
+    most = Infinity;
+    showRows();
+  });
+  output.after(more);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => {
     sort = null;
