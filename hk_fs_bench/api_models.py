@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic import field_validator as validator
 
 from hk_fs_bench import yaml_lines
@@ -24,6 +31,28 @@ from hk_fs_bench.schema import explain
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
+# Request fields that make a run what it is: what is asked, how long the answer may be, one reply.
+OWN_FIELDS = frozenset(
+    ("model", "messages", "max_tokens", "max_completion_tokens", "n", "stream", "stream_options")
+)
+
+
+def _no_own(fields: dict[str, Any]) -> dict[str, Any]:
+    if own := sorted(OWN_FIELDS & fields.keys()):
+        raise ValueError(f"{', '.join(own)} is the runner's to set")
+    return fields
+
+
+def check_label(value: str) -> str:
+    """What a service or a table calls a model, or ValueError: it stands in files and tables."""
+    if not value.strip() or len(value) > 200 or not value.isprintable():
+        raise ValueError("a model's name is printable text of at most 200 characters")
+    return value
+
+
+Fields = Annotated[dict[str, Any], AfterValidator(_no_own)]
+Label = Annotated[str, AfterValidator(check_label)]
 
 
 class _Strict(BaseModel):
@@ -73,8 +102,8 @@ class Thinking(_Strict):
     """
 
     mode: Literal["off", "minimal", "on", "none"]
-    request: dict[str, Any] = {}
-    budget: int = Field(default=0, ge=0)
+    request: Fields = {}
+    budget: int = Field(default=0, ge=0, le=10_000_000)
 
 
 class Limit(_Strict):
@@ -97,7 +126,7 @@ class Search(_Strict):
     """Whether the model looks things up: always means that it can't be switched off."""
 
     state: Literal["off", "on", "always", "unknown"]
-    request: dict[str, Any] = {}
+    request: Fields = {}
 
     @property
     def label(self) -> str:
@@ -151,26 +180,33 @@ class Model(_Strict):
     """
 
     provider: str
-    model: str | None
-    id: str | None
+    model: Label | None
+    id: Label | None
     paper: Paper | None = None
     thinking: Thinking
     limit: Limit
     stream: bool = False
     parameters: Parameters = Parameters()
     search: Search
-    request: dict[str, Any] = {}
+    request: Fields = {}
     price: Price | None
-    timeout_s: float = Field(default=300, gt=0)
-    deadline_s: float = Field(default=1800, gt=0)
+    timeout_s: Seconds = 300
+    deadline_s: Seconds = 1800
     facts: tuple[Fact, ...] = ()
 
 
+class Regimes(_Strict):
+    """The sampling fields that each regime calls for."""
+
+    paper: Fields
+    greedy: Fields
+
+
 class Registry(_Strict):
-    """The whole file. `regimes` maps a regime to the sampling fields that it calls for."""
+    """The whole file."""
 
     format: Literal[1]
-    regimes: dict[Literal["paper", "greedy"], dict[str, Any]]
+    regimes: Regimes
     providers: dict[Name, Provider]
     models: dict[Name, Model]
 
@@ -184,6 +220,10 @@ class Registry(_Strict):
             raise UserError(
                 f"no model {name} in models.yaml; {hint} there are {', '.join(self.models)}"
             ) from None
+
+    def sampling(self, regime: Literal["paper", "greedy"]) -> dict[str, Any]:
+        """The sampling fields of a regime."""
+        return self.regimes.paper if regime == "paper" else self.regimes.greedy
 
     def provider(self, model: Model) -> Provider:
         return self.providers[model.provider]

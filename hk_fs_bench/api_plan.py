@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hk_fs_bench import api_manifest, items, prompts, providers, runs
-from hk_fs_bench.api_models import Model, Price, Provider, Registry, check_url
+from hk_fs_bench.api_models import Model, Price, Provider, Registry, check_label, check_url
 from hk_fs_bench.errors import UserError
 
 Regime = Literal["paper", "greedy"]
@@ -163,7 +163,7 @@ def plan(
     provider = registry.provider(entry)
     model, url = _complete(name, entry, provider, service_id, base_url, model_id)
     price = price or model.price
-    sampling = registry.regimes[regime]
+    sampling = registry.sampling(regime)
     wishes, not_applied = providers.applied(model, sampling | model.request)
     chosen = [prompts.load_task(task) for task in prompts.expand(tasks)]
     wanted: list[Request] = []
@@ -199,7 +199,7 @@ def plan(
         price=price,
     )
     shown = manifest["model"]["requested_id"]
-    slug = name if entry.id else re.sub(r"[^\w.-]+", "-", shown)[:100].strip("-.") or name
+    slug = name if entry.id else _slug(shown) or name
     job = Job(
         name=name if entry.id else shown,
         model=model,
@@ -230,6 +230,11 @@ def _complete(
         raise UserError(f"{name} has its id in models.yaml; --id is for an entry without one")
     if model.id is None and not service_id:
         raise UserError(f"{name} can be any model: name the one that the server serves with --id")
+    for option, given in (("--id", service_id), ("--model-id", model_id)):
+        try:
+            check_label(given or "-")
+        except ValueError as error:
+            raise UserError(f"{option}: {error}") from None
     open_address = provider.base_url is None or provider.deployment == "local"
     if base_url is not None and not open_address:
         raise UserError(
@@ -245,6 +250,12 @@ def _complete(
     sent = model.id or service_id or ""
     label = model_id or model.model or api_manifest.shown_id(sent)
     return model.model_copy(update={"id": sent, "model": label}), url
+
+
+def _slug(text: str) -> str:
+    """A folder's name for a model's; file systems count bytes."""
+    short = re.sub(r"[^\w.-]+", "-", text).encode()[:120].decode("utf-8", "ignore")
+    return short.strip("-.")
 
 
 def _prompts(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def plan_table(jobs: Sequence[Job], keys: Mapping[str, bool]) -> Table:
     """What will be asked, and what it will take. `keys` says whose key is at hand."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title="To be asked; tokens and USD: expected / at most")
     table.add_column("configuration", overflow="fold")
@@ -26,9 +27,10 @@ def plan_table(jobs: Sequence[Job], keys: Mapping[str, bool]) -> Table:
         table.add_column(column, justify="right")
     for job in jobs:
         e = job.estimate()
+        # A name is text, whatever brackets it holds.
         table.add_row(
-            job.name,
-            job.manifest["model"]["requested_id"],
+            Text(job.name),
+            Text(job.manifest["model"]["requested_id"]),
             job.model.thinking.mode,
             job.model.search.label,
             "yes" if keys[job.name] else "none needed" if not job.provider.key_required else "NO",

@@ -256,6 +256,67 @@ def test_generic_entries_need_their_model_and_address(tmp_path):
     assert runs.read_run(folder).manifest["model"]["id"] == "local/x"
 
 
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("[/b]", "b-paper"),
+        ("[red]x", "red-x-paper"),
+        ("../../../etc/passwd", "local-passwd-paper"),
+        ("org/model:free", "org-model-free-paper"),
+        ("..", "local-paper"),
+        ("模型/" + "漢" * 100, f"模型-{'漢' * 37}-paper"),
+    ],
+)
+def test_a_model_may_have_any_name(tmp_path, name, folder):
+    with FaultServer() as server:
+        words = (
+            "openai-compatible",
+            "--id",
+            name,
+            "--base-url",
+            f" {server.url}\n",
+            "--limit",
+            "1",
+        )
+        done = in_process([*words, "--tasks", "hk_fs_oeq"], tmp_path, environment())
+    assert done.returncode == 0, done.stderr
+    assert server.requests[0].body["model"] == name
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [folder]
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [("--id", "a\nb"), ("--id", "a\x1b[31m"), ("--id", "x" * 201), ("--model-id", "\udcff")],
+)
+def test_a_name_that_no_table_can_take_is_refused(tmp_path, option, text):
+    words = ["openai-compatible", "--id", "m", "--base-url", "http://x.example/v1", option, text]
+    done = in_process(words, tmp_path, environment())
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "printable text" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "http://",
+        "x:1",
+        "ftp://x",
+        "http://a b/v1",
+        "http://a..b/v1",
+        "http://x\x1b/v1",
+        "http://x:9x",
+        f"http://{'a' * 80}.example/v1",
+        "http://x/v1?key=1",
+    ],
+)
+def test_what_is_no_address_is_refused(tmp_path, url):
+    words = ["openai-compatible", "--id", "m", "--base-url", url]
+    done = in_process(words, tmp_path, environment())
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "--base-url: " in done.stderr
+
+
 def test_help_is_quick_and_light():
     code = (
         "import sys, runpy; sys.argv = ['run.py', '--help']\n"

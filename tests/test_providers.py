@@ -38,7 +38,7 @@ SENT = {
 
 def body_of(name: str, regime: str) -> dict:
     model = REGISTRY.model(name)
-    wishes, _ = providers.applied(model, REGISTRY.regimes[regime])
+    wishes, _ = providers.applied(model, REGISTRY.sampling(regime))
     return providers.payload(model, "the prompt", wishes=wishes, answer_limit=512)
 
 
@@ -212,7 +212,31 @@ models:
         ("format: 1", "format: 2", "line 1: field `format`"),
         (VALID, "", "is empty"),
         (VALID, "- a\n", "line 1"),
-        ("format: 1", "format: &a [*a]", "no YAML"),
+        ("format: 1", "format: &a [*a]", "line 1: an alias stands inside what it names"),
+        ("price: null", "price: &p {input: 1, output: *p}", "line 15: an alias"),
+        ("format: 1", "format: " + "[" * 5000, "nested too deeply"),
+        ("price: null", "price: \x01", "line 15: no YAML"),
+        ("price: null", "price: {[a]: b}", "line 15: a key is one word"),
+        ("price: null", "? {a: b}\n    : c", "line 15: a key is one word"),
+        (
+            "price: null",
+            "price: {input: 1, output: 2, date: 2026-13-45}",
+            "line 15: no YAML (no timestamp)",
+        ),
+        ("price: null", "price: !!timestamp soon", "line 15: no YAML (no timestamp)"),
+        ("price: null", "price: !!int much", "line 15: no YAML (no int)"),
+        ("price: null", "price: !!float much", "line 15: no YAML (no float)"),
+        ("price: null", "price: !!bool maybe", "line 15: no YAML (no bool)"),
+        ("  greedy: {temperature: 0}\n", "", "line 2: field `regimes.greedy` is missing"),
+        ("    id: one", "    id: ''", "line 11: field `models.one.id`"),
+        ("    id: one", '    id: "a\\u001b[31m"', "line 11: field `models.one.id`"),
+        (
+            "price: null",
+            "price: null\n    timeout_s: .inf",
+            "line 16: field `models.one.timeout_s`",
+        ),
+        ("price: null", "price: null\n    request: {n: 3}", "n is the runner's to set"),
+        ("mode: off", "mode: off, request: {messages: []}", "messages is the runner's to set"),
     ],
 )
 def test_a_fault_of_models_yaml_names_its_line(tmp_path, old, new, message):
