@@ -237,6 +237,18 @@ def test_a_known_bad_answer_of_ones_own(dataset, tmp_path):
     assert study.settings["controls"] == {"expert": None, "known_bad": "built"}
 
 
+def test_few_expert_answers_reach_every_batch(dataset, tmp_path):
+    """Nine architectural questions for sixteen batches, four of engineering for six."""
+    few = {}
+    for related, count in ((False, 9), (True, 4)):
+        found = [i for i in dataset.items("oeq") if i.engineering_related is related]
+        few |= {item.id: f"My own words on {item.id}." for item in found[:count]}
+    for seed in range(3):
+        controls = assign.Controls(few, {}, {"expert": "x.csv"})
+        study = draw(tmp_path / str(seed), dataset, controls=controls, seed=seed)
+        check(study, read_key(study.folder), 2)
+
+
 def test_too_few_expert_answers_are_refused(dataset, tmp_path):
     few = assign.Controls({dataset.items("oeq")[0].id: "Mine."}, {}, {"expert": "x.csv"})
     with pytest.raises(UserError, match="would have no expert-written answer, of a1"):
