@@ -168,6 +168,8 @@ def test_spearman_within_at_its_ends():
     assert found.value == pytest.approx(1)
     assert (found.n, found.more["constant"], found.more["pairs"]) == (4, 1, 12)
     assert found.p < 0.01
+    assert found.ci95 is None
+    assert found.interval == "none: all questions alike"
     few = stats.spearman_within(same[3:])
     assert few.value is None
     assert few.more["constant"] == 1

@@ -7,7 +7,7 @@
     returns     what came back, kept in one form whatever the form was; withdrawal
     surveys     spreadsheets and survey exports as they really come
     ratings     ratings.jsonl and its siblings, rebuilt from the returns
-    figures     models' means, ranks, unsafe shares; agreement, correlations, judge_figures beside it
+    figures     of models; agreement, correlations and judge_figures stand beside it
     judge       a model rates with the same rubric
     report      report.html and report.json: report_data collects, report_tables and its parts show
 

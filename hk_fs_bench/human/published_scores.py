@@ -32,8 +32,10 @@ def of_study(report: Mapping[str, Any], folders: Mapping[str, Path]) -> dict[str
         name = _name(report["study"])
         found[f"{name}.json"] = _content(report, "expert", report["models"], folders)
     for judge, held in report["judges"].items():
-        slug = re.sub(r"[^\w.-]+", "-", judge, flags=re.ASCII).strip("-.")
-        name = _name(f"{report['study']}-{slug}"[:80])
+        slug = re.sub(r"[^\w.-]+", "-", judge, flags=re.ASCII).strip("-.")[:30]
+        # Two judges' names may differ in other signs alone.
+        told = hashlib.sha256(judge.encode()).hexdigest()[:6]
+        name = _name(f"{report['study']}-{slug}-{told}")
         found[f"{name}.json"] = _content(report, "model", held["models"], folders)
     return found
 

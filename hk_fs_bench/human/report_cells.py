@@ -48,7 +48,8 @@ def points(held: Mapping[str, Any]) -> str:
     if held["value"] is None:
         return f"– ({held['reason']})"
     band = "" if held["ci95"] is None else interval(held)
-    return f"{percent(held['value'])}{_bracket(held, band)}"
+    # One value is written alike, however its sum was rounded.
+    return f"{percent(round(held['value'], 12))}{_bracket(held, band)}"
 
 
 def p_value(p: float | None) -> str:

@@ -83,7 +83,9 @@ def _models(report: Mapping[str, Any]) -> Table:
             cells += [points(held[name]), f"{rank} {held[name]['ties']}"]
         cells += [points(held["unsafe_share"])]
         cells += [str(held["questions"]), str(held["ratings"]), str(held["raters"])]
-        cells += [" / ".join(percent(held[f"{name}_pooled"]["value"]) for name in DIMENSIONS)]
+        cells += [
+            " / ".join(percent(round(held[f"{name}_pooled"]["value"], 12)) for name in DIMENSIONS)
+        ]
         rows.append(cells)
     columns = ["model"]
     for name in DIMENSIONS:
@@ -167,4 +169,9 @@ def _sensitivity(report: Mapping[str, Any]) -> Table:
 def _method(report: Mapping[str, Any]) -> Table:
     rows = [["ratings", report["signature"]]]
     rows += [[name, text] for name, text in sorted(report["metrics"]["signatures"].items())]
+    rows += [
+        [judge, f"{held['calls']['prompt']}|{report['signature']}"]
+        for judge, held in report["judges"].items()
+        if held["calls"] is not None
+    ]
     return Table("Signatures", ["figure", "what decides it"], rows)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from hk_fs_bench.stats.estimate import Estimate, undefined
-from hk_fs_bench.stats.intervals import SEED, Pooled, cluster_bootstrap, percentiles
+from hk_fs_bench.stats.intervals import RESAMPLES, SEED, Pooled, cluster_bootstrap, percentiles
 
 if TYPE_CHECKING:
     from hk_fs_bench.stats.intervals import Floats
@@ -105,7 +105,10 @@ def spearman_within(
     null = crossed / math.sqrt(sums[:, 1].sum() * sums[:, 2].sum())
     p = float(((np.abs(null) >= abs(rho) - 1e-9).sum() + 1) / (_PERMUTATIONS + 1))
     interval = cluster_bootstrap(pooled)
-    how = f"bootstrap over {unit}, 10000 draws" if interval else "none: too few to resample"
+    how = f"bootstrap over {unit}, {RESAMPLES} draws" if interval else "none: too few to resample"
+    if interval and interval[1] - interval[0] < 1e-9:
+        # Resampling takes what is alike for certain.
+        interval, how = None, f"none: all {unit} alike"
     facts["se_z"] = float(null.std())
     test = f"permutation within {unit}, {_PERMUTATIONS} draws"
     return Estimate(max(-1.0, min(1.0, rho)), len(told), unit, interval, how, p, test, more=facts)
