@@ -50,7 +50,7 @@ def batches(study: Study) -> list[Batch]:
         UserError: the study was drawn for another rubric, or names what it does not hold.
     """
     held = rubric.load()
-    wanted = study.settings["rubric"]["version"]
+    wanted = study.settings.get("rubric", {}).get("version")
     if wanted != held.version:
         raise UserError(
             f"{study.folder} was drawn for rubric {wanted}, this package has {held.version}; "

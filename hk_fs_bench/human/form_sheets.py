@@ -8,6 +8,7 @@ formulas.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from hk_fs_bench.workbooks import Column, row_height
 
 START, RATINGS, EXAMPLES = "Start", "Ratings", "Examples"
 MARK = "x"
+# What XML can't hold: control characters, half pairs, two code points that are no characters.
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # Characters that a cell holds.
 _CELL = 32_767
 
@@ -186,11 +189,10 @@ def _letter(place: int) -> str:
 
 def _text(sheet: Any, row: int, place: int, value: str, bold: bool = False) -> None:
     """A text: never a formula, without the characters that a workbook can't hold."""
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
     from openpyxl.styles import Alignment, Font
 
     cell = sheet.cell(row, place)
-    value = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)
+    value = _NO_XML.sub("\ufffd", value)
     if len(value) > _CELL:
         value = value[: _CELL - 100] + "\n" + _both("sheet_cut")
     cell.value = value or None
