@@ -15,7 +15,7 @@ from hk_fs_bench.human.importing import read_file
 from hk_fs_bench.human.options import matched
 from hk_fs_bench.human.results import rater_of
 from hk_fs_bench.human.study import Answer, Question, Rater, Screen, Study, write_study
-from hk_fs_bench.human.surveys import read_sheet
+from hk_fs_bench.human.survey_sheets import read_sheet
 from hk_fs_bench.runs import write_json
 
 HERE = Path(__file__).resolve().parent

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.human import ratings, results, returns, surveys
+from hk_fs_bench.human import ratings, results, returns, survey_sheets, surveys
 from hk_fs_bench.human.returns import Return
 from hk_fs_bench.human.study import Study, read_study, write_study
 
@@ -34,7 +34,7 @@ def bring_in(
     """
     study = read_study(folder)
     chosen = _settled(study, settle)
-    addresses = surveys.read_emails(emails, study) if emails else None
+    addresses = survey_sheets.read_emails(emails, study) if emails else None
     found = [read_file(path, study, addresses) for path in files]
     lines = []
     for one in found:

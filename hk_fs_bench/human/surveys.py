@@ -6,109 +6,22 @@ understood goes along as a fault of its rating, and every row that is no rating 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import rubric
 from hk_fs_bench.human.options import labels_of, matched
-from hk_fs_bench.human.results import comment_of, rater_of
+from hk_fs_bench.human.results import comment_of
 from hk_fs_bench.human.returns import Chosen, Given, Return, Unused, without_email
 from hk_fs_bench.human.study import Screen, Study
+from hk_fs_bench.human.survey_sheets import TAG, Sheet, agrees, rater_of_row, read_sheet
 from hk_fs_bench.human.timestamps import read_time
-from hk_fs_bench.tables import read_cells, read_table, text_of
 
 FIELDS = ("accuracy", "accuracy-why", "clarity", "clarity-why", "missed", "comment")
-_TAG = re.compile(r"\[([^\[\]]+)\]\s*$")
-_HEADS = {
-    "time": ("timestamp", "time", "時間戳記", "时间戳记", "submitted at", "completion time"),
-    "rater": ("rater", "rater id", "your rater id", "評核員編號", "评核员编号"),
-    "consent": ("consent",),
-    "batch": ("batch",),
-    "candidate": ("candidate", "candidate id", "answer id"),
-    "item": ("qid", "item", "item_id", "item id", "question id"),
-    "accuracy": ("accuracy", "準確性"),
-    "clarity": ("clarity", "清晰度"),
-    "comment": ("comment", "comments", "意見"),
-}
-_MEANS = {head: name for name, heads in _HEADS.items() for head in heads}
-_REFUSES = re.compile(r"no\b|not\b|i (?:do not|don't|disagree|decline)|我?(?:不|拒)|否|false\b|0$")
-_EMAIL = re.compile(r"\s*[^\s@]+@[^\s@]+\.[^\s@]+\s*")
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """An export: titles by place, numbered rows of as many cells, notes on what was guessed."""
-
-    name: str
-    titles: Sequence[str]
-    rows: Sequence[tuple[int, Sequence[str]]]
-    notes: Sequence[str]
-
-    @cached_property
-    def meanings(self) -> list[str | None]:
-        """What each column is: by its tag, its title, or, for addresses, by what stands in it."""
-        return [self._meaning(place, title) for place, title in enumerate(self.titles)]
-
-    def places(self, meaning: str) -> list[int]:
-        """The columns that mean "time", "rater", "email", "consent" and so on."""
-        return [n for n, held in enumerate(self.meanings) if held == meaning]
-
-    def _meaning(self, place: int, title: str) -> str | None:
-        if tag := _TAG.search(title):
-            return " ".join(tag[1].split())
-        cells = [row[place] for _, row in self.rows if row[place].strip()]
-        if cells and sum(bool(_EMAIL.fullmatch(cell)) for cell in cells) * 2 > len(cells):
-            return "email"
-        folded = rubric.fold(title)
-        if re.search(r"\be-?mail|電郵|電子郵件|电子邮件", folded):
-            return "email"
-        return _MEANS.get(folded)
-
-
-def read_sheet(path: Path) -> Sheet:
-    """Read an export; rows without anything in them are left out.
-
-    Raises:
-        UserError: no such file, or no text table.
-    """
-    cells, notes = read_cells(path)
-    full = [(number, [c.strip("\ufeff") for c in row]) for number, row in cells]
-    full = [(number, row) for number, row in full if any(c.strip() for c in row)]
-    if not full:
-        raise UserError(f"{path.name} is empty")
-    titles = [" ".join(title.split()) for title in full[0][1]]
-    width = max(len(row) for _, row in full)
-    rows = [(number, [*row, *[""] * (width - len(row))]) for number, row in full[1:]]
-    return Sheet(path.name, [*titles, *[""] * (width - len(titles))], rows, notes)
-
-
-def read_emails(path: Path, study: Study) -> dict[str, str]:
-    """E-mail address (folded) → rater, of a file with the columns email and rater.
-
-    Raises:
-        UserError: a file inside the study or a repository, where addresses must not lie.
-    """
-    place = path.resolve()
-    if any((parent / ".git").exists() for parent in place.parents):
-        raise UserError(f"{path} lies inside a repository; keep addresses outside of it")
-    if place.is_relative_to(study.folder.resolve()):
-        raise UserError(f"{path} lies inside the study folder; keep addresses outside of it")
-    table = read_table(path)
-    heads = {head.casefold().replace("-", ""): head for head in table.columns}
-    if not {"email", "rater"} <= heads.keys():
-        raise UserError(f"{path.name} needs the columns email and rater")
-    found: dict[str, str] = {}
-    for row in table.rows:
-        address, rater = (text_of(row.cells.get(heads[name])) for name in ("email", "rater"))
-        if address and rater and found.setdefault(rubric.fold(address), rater) != rater:
-            raise UserError(f"{table.where(row)}: this address stands beside two raters")
-    return found
 
 
 def read_survey(path: Path, study: Study, emails: Mapping[str, str] | None = None) -> Return:
@@ -136,7 +49,7 @@ def read_survey(path: Path, study: Study, emails: Mapping[str, str] | None = Non
     found: list[Given]
     for number, cells in sheet.rows:
         where = f"row {number}"
-        rater, reason = _rater(sheet, cells, study, emails)
+        rater, reason = rater_of_row(sheet, cells, study, emails)
         consent = [cells[p] for p in sheet.places("consent")]
         if reason is None and consent and not any(map(agrees, consent)):
             reason = "no consent was given"
@@ -160,17 +73,11 @@ def read_survey(path: Path, study: Study, emails: Mapping[str, str] | None = Non
     return Return("expert", form, path.name, digest, ratings, unused, sheet.notes)
 
 
-def agrees(cell: str) -> bool:
-    """Whether the answer to the question of consent is one."""
-    folded = rubric.fold(cell)
-    return bool(folded) and not _REFUSES.match(folded)
-
-
 def _tagged(sheet: Sheet) -> dict[str, dict[str, list[int]]]:
     """Candidate → field → its columns (several where a question was deleted and made again)."""
     found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, title in enumerate(sheet.titles):
-        tag = (_TAG.search(title) or [None, ""])[1] or ""
+        tag = (TAG.search(title) or [None, ""])[1] or ""
         candidate, _, name = tag.strip().partition(" ")
         if name.strip() in FIELDS:
             found[candidate][name.strip()].append(place)
@@ -200,25 +107,6 @@ def _options(dimension: str, cell: str) -> tuple[list[str], str]:
         for name, texts in labels_of(both).items()
     }
     return matched(cell, labels)
-
-
-def _rater(
-    sheet: Sheet, cells: Sequence[str], study: Study, emails: Mapping[str, str] | None
-) -> tuple[str | None, str | None]:
-    """The rater of a row, or why there is none. Addresses appear in neither."""
-    named = [cells[p].strip() for p in sheet.places("rater") if cells[p].strip()]
-    if named and not _EMAIL.fullmatch(named[0]):
-        return rater_of(study, named[0]), None
-    addresses = [cells[p] for p in sheet.places("email")] + named
-    addresses = [a for a in addresses if a.strip()]
-    if not addresses:
-        return None, "neither a rater id nor an e-mail address"
-    if emails is None:
-        return None, "an e-mail address and no rater id; give --emails FILE"
-    known = [emails[rubric.fold(a)] for a in addresses if rubric.fold(a) in emails]
-    if not known:
-        return None, "its e-mail address is not in the file of addresses"
-    return rater_of(study, known[0]), None
 
 
 def _given(
