@@ -277,7 +277,7 @@ def test_the_organiser_settles_it(study, tmp_path, which, score):
     lines = bring_in(study.folder, [], settle=[f"a1={which}"])
     (row,) = of(study, "ratings.jsonl")
     assert row["score"] == score
-    assert any(f"another rating of this answer counts: the {which}" in line for line in lines)
+    assert any(f"another rating of this answer counts ({which})" in line for line in lines)
     assert read_study(study.folder).settings["settled"] == {"a1": which}
 
 
@@ -288,7 +288,10 @@ def test_without_times_nothing_can_be_settled(study, tmp_path):
         held["saved_at"] = held["questions"][0]["ratings"][0]["rated_at"] = None
         path.write_text(json.dumps(held))
     bring_in(study.folder, paths, settle=["a1=last"])
-    assert "their times don't tell" in of(study, "unresolved.jsonl")[0]["reason"]
+    assert "last does not tell which" in of(study, "unresolved.jsonl")[0]["reason"]
+    bring_in(study.folder, [], settle=["a1=1.json"])
+    (row,) = of(study, "ratings.jsonl")
+    assert row["score"] == 0.9
 
 
 def test_a_fuller_state_of_the_same_form_is_no_conflict(study, tmp_path):
@@ -308,7 +311,7 @@ def test_the_same_file_again_changes_nothing(study, tmp_path):
     assert not rows(study.folder, "unused.jsonl")
 
 
-@pytest.mark.parametrize("wish", ["a1", "a1=never", "a9=last", "=last"])
+@pytest.mark.parametrize("wish", ["a1", "a1=never", "a1=", "a9=last", "=last"])
 def test_what_settles_nothing(study, wish):
     with pytest.raises(UserError, match="give RATER=last"):
         bring_in(study.folder, [], settle=[wish])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import ratings, results, returns, survey_sheets, surveys
-from hk_fs_bench.human.returns import Return
+from hk_fs_bench.human.returns import Return, without_email
 from hk_fs_bench.human.study import Study, read_study, write_study
 
 SETTLED = ("first", "last")
@@ -24,7 +24,8 @@ def bring_in(
 
     Args:
         emails: file of e-mail addresses and raters, outside study and repository.
-        settle: "RATER=last" or "RATER=first": which of the rater's conflicting ratings count.
+        settle: "RATER=last", "RATER=first" or "RATER=FILE": which of the rater's conflicting
+            ratings count, by time or by the name of the returned file.
 
     Returns:
         Lines: notes on the files, counts, and every row that does not count.
@@ -33,9 +34,9 @@ def bring_in(
         UserError: a file that can't be read as a whole.
     """
     study = read_study(folder)
-    chosen = _settled(study, settle)
     addresses = survey_sheets.read_emails(emails, study) if emails else None
     found = [read_file(path, study, addresses) for path in files]
+    chosen = _settled(study, settle, [*returns.read_all(folder), *found])
     lines = []
     for one in found:
         new = returns.store(folder, one)
@@ -70,11 +71,15 @@ def _holds_object(path: Path) -> bool:
         return False
 
 
-def _settled(study: Study, wishes: Sequence[str]) -> dict[str, str]:
+def _settled(study: Study, wishes: Sequence[str], returned: Sequence[Return]) -> dict[str, str]:
+    names = {*SETTLED, *(without_email(one.source) for one in returned)}
     out = {}
     for wish in wishes:
-        rater, _, which = wish.rpartition("=")
-        if rater not in study.raters or which not in SETTLED:
-            raise UserError(f"--settle {wish}: give RATER=last or RATER=first, with a rater's id")
+        rater, _, which = wish.partition("=")
+        if rater not in study.raters or which not in names:
+            raise UserError(
+                f"--settle {wish}: give RATER=last, RATER=first or RATER=FILE, with a rater's id "
+                "and the name of a returned file"
+            )
         out[rater] = which
     return out

@@ -174,21 +174,28 @@ def _one_of(
             kept.append(one)
     if len(kept) < 2:
         return kept, dropped, None
-    if settled and _timed(kept):
-        chosen = (max if settled == "last" else min)(kept, key=_when)
+    if chosen := _settled(kept, settled):
         dropped += [
-            (one[2], f"another rating of this answer counts: the {settled}, {chosen[2]}")
+            (one[2], f"another rating of this answer counts ({settled}): {chosen[2]}")
             for one in kept
             if one is not chosen
         ]
         return [chosen], dropped, None
     places = "; ".join(one[2] for one in kept)
-    how = "their times don't tell which is the last" if settled else "import --settle RATER=last"
+    how = f"{settled} does not tell which" if settled else "settle it with import --settle"
     return (
         kept,
         dropped,
         f"conflict: {len(kept)} different ratings of this answer, {places} ({how})",
     )
+
+
+def _settled(kept: Sequence[Placed], settled: str | None) -> Placed | None:
+    """The rating that the organiser's wish names: the first or last by time, or a file's."""
+    if settled in ("first", "last") and _timed(kept):
+        return (max if settled == "last" else min)(kept, key=_when)
+    named = [one for one in kept if one[0].source == settled]
+    return named[0] if len(named) == 1 else None
 
 
 def _timed(group: Sequence[Placed]) -> bool:
