@@ -29,6 +29,7 @@ IDENTITY = (
     ("protocol", "parameters_sent"),
 )
 BY_TASK = ("task_versions", "prompt_templates_sha256")
+INHERITED = (*BY_TASK, "parameters_not_applied")
 
 
 def shown_id(service_id: str) -> str:
@@ -107,6 +108,11 @@ def manifest_of(
 
 def refuse_another_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """UserError if the answers in a folder answer something else than what is asked now."""
+    if not _sound(old):
+        raise UserError(
+            f"{folder / 'run.json'} is no manifest of a hosted run; put it back as it was, or move "
+            "the folder away"
+        )
     hosted = new["model"]["deployment"] == "api"
     # A server of one's own may listen elsewhere tomorrow.
     for part, name in (*IDENTITY, *([("model", "endpoint")] if hosted else [])):
@@ -118,6 +124,36 @@ def refuse_another_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, A
         for task, value in new["protocol"][name].items():
             if task in known and known[task] != value:
                 _refuse(folder, f"{name} of {task}", known[task], value)
+
+
+def _sound(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest has the parts that `inherit` goes on with, each of its type."""
+    parts: list[tuple[Any, type | tuple[type, ...]]] = [
+        *((manifest.get(name), dict) for name in ("model", "protocol")),
+        (manifest.get("planned") or {}, dict),
+        (manifest.get("tasks"), list),
+        (manifest.get("sessions") or [], list),
+    ]
+    if not all(isinstance(value, kind) for value, kind in parts):
+        return False
+    try:
+        Price.model_validate(manifest.get("price") or {"input": 0, "output": 0})
+    except ValueError:
+        return False
+    protocol = manifest["protocol"]
+    counts = [protocol.get("samples"), protocol.get("limit")]
+    counts += (manifest.get("planned") or {}).values()
+    return (
+        all(n is None or (isinstance(n, int) and n >= 0) for n in counts)
+        and all(isinstance(protocol.get(name) or {}, dict) for name in INHERITED)
+        and all(isinstance(session, dict) for session in manifest.get("sessions") or [])
+    )
+
+
+def lost_usd(manifest: Mapping[str, Any]) -> float:
+    """What the replies of earlier sessions may have cost that were lost on the way."""
+    lost = (session.get("lost_usd_most") for session in manifest["sessions"])
+    return float(sum(usd for usd in lost if isinstance(usd, int | float)))
 
 
 def _refuse(folder: Path, what: str, before: Any, now: Any) -> None:
@@ -135,11 +171,12 @@ def inherit(new: dict[str, Any], old: Mapping[str, Any]) -> None:
     """Keep what the folder's earlier sessions found out and did."""
     new["tasks"] = list(dict.fromkeys([*old["tasks"], *new["tasks"]]))
     new["model"]["returned_ids"] = list(old["model"].get("returned_ids") or [])
-    for name in (*BY_TASK, "parameters_not_applied"):
+    for name in INHERITED:
         new["protocol"][name] = {**(old["protocol"].get(name) or {}), **new["protocol"][name]}
     new["planned"], new["protocol"]["samples"] = _both_plans(old, new)
     limits = (old["protocol"].get("limit"), new["protocol"]["limit"])
     new["protocol"]["limit"] = None if None in limits else max(limits)
+    new["price"] = new["price"] or old.get("price")
     new["sessions"] = list(old.get("sessions") or [])
     new["started_at"] = old.get("started_at")
 

@@ -41,7 +41,11 @@ class Estimate:
 
 @dataclass
 class Job:
-    """One configuration's run. `todo`, `done`, `failed`, `tokens`, `usd` are the folder's state."""
+    """One configuration's run. `todo`, `done`, `failed`, `tokens`, `usd` are the folder's state.
+
+    `usd_most` is what the replies may have cost whose tokens are not known: answers without usage,
+    and replies that were lost.
+    """
 
     name: str
     model: Model
@@ -59,6 +63,7 @@ class Job:
     failed: int = 0
     tokens: int = 0
     usd: float = 0.0
+    usd_most: float = 0.0
 
     @property
     def complete(self) -> bool:
@@ -68,7 +73,10 @@ class Job:
         """What one call may cost at most, in USD: its whole limit, and a token per two bytes."""
         tokens_in = math.ceil(len(request.prompt.encode()) / 2) + 20
         tokens_out = request.body.get(self.model.limit.parameter, 0)
-        return self._cost(tokens_in, tokens_out) or 0.0
+        return max(
+            self._cost(tokens_in, tokens_out) or 0.0,
+            self._cost(tokens_in, tokens_out, tokens_out) or 0.0,
+        )
 
     def estimate(self) -> Estimate:
         total = Estimate()
@@ -105,6 +113,8 @@ class Job:
             if rows:
                 api_manifest.refuse_another_run(self.folder, old.manifest, self.manifest)
                 api_manifest.inherit(self.manifest, old.manifest)
+                if self.price is None and self.manifest["price"] is not None:
+                    self.price = Price.model_validate(self.manifest["price"])
         elif (log := self.folder / "predictions.jsonl").is_file() and log.stat().st_size:
             raise UserError(
                 f"{self.folder} has predictions and no run.json; move it away, or name another "
@@ -116,17 +126,24 @@ class Job:
         skipped = settled if self.retry_failures else set(rows)
         self.todo = [r for r in self.requests if r.key not in skipped]
         self.done, self.failed = len(wanted & settled), len(wanted & failed)
-        usages = [row.get("token_usage") or {} for row in rows.values()]
-        self.tokens = sum(_tokens(usage) for usage in usages)
-        self.usd = sum((self.price.cost(u) or 0.0) for u in usages) if self.price else 0.0
+        sizes = {request.key: request for request in self.requests}
+        self.tokens, self.usd = 0, 0.0
+        self.usd_most = api_manifest.lost_usd(self.manifest)
+        for key, row in rows.items():
+            if runs.settled(row):
+                self.count(sizes.get(key, self.requests[0]), _usage(self.folder, row))
 
-    def count(self, usage: Mapping[str, int | None]) -> None:
-        """Add a new answer's tokens and money."""
-        self.tokens += _tokens(usage)
-        self.usd += (self.price.cost(usage) or 0.0) if self.price else 0.0
+    def count(self, request: Request, usage: Mapping[str, int | None]) -> None:
+        """Add an answer's tokens and money."""
+        self.tokens += (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+        if self.price is not None:
+            cost = self.price.cost(usage)
+            self.usd += cost or 0.0
+            self.usd_most += self.most(request) if cost is None else 0.0
 
-    def _cost(self, tokens_in: int, tokens_out: int) -> float | None:
+    def _cost(self, tokens_in: int, tokens_out: int, thought: int = 0) -> float | None:
         usage = {"input_tokens": tokens_in, "output_tokens": tokens_out}
+        usage["reasoning_tokens"] = thought
         return None if self.price is None else self.price.cost(usage)
 
 
@@ -278,8 +295,17 @@ def _addresses(dataset: items.Dataset) -> tuple[str, ...]:
     return (organisation, hub) if own else (organisation,)
 
 
-def _tokens(usage: Mapping[str, int | None]) -> int:
-    return (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+def _usage(folder: Path, row: Mapping[str, Any]) -> Mapping[str, int | None]:
+    """A row's token counts; UserError for what is none."""
+    usage = row.get("token_usage") or {}
+    if not isinstance(usage, dict) or not all(
+        n is None or (isinstance(n, int) and n >= 0) for n in usage.values()
+    ):
+        raise UserError(
+            f"{folder / 'predictions.jsonl'}: the row of {row['item_id']} has a token_usage that "
+            "is none; put the row back as it was, or move the folder away"
+        )
+    return usage
 
 
 def _sum(total: float | None, part: float | None) -> float | None:

@@ -102,6 +102,8 @@ def outcome(going: Sequence[Going]) -> list[str]:
         line = f"{job.name}: {job.done} of {len(job.requests)} answered"
         line += f", {g.failed} failed now" if g.failed else ""
         line += "" if job.price is None else f", {job.usd:.4f} USD"
+        if unknown := job.usd_most + g.session.lost_usd:
+            line += f" and up to {unknown:.4f} for replies whose tokens are not known"
         lines.append(line)
         for cause, n in sorted(g.causes.items()):
             said = g.details[cause]

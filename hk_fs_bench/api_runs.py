@@ -62,7 +62,7 @@ class Going:
         else:
             self.answered += 1
             self.job.done += 1
-            self.job.count(row["token_usage"])
+            self.job.count(request, row["token_usage"])
         for earlier in [*self.unseen, row]:
             self.log.append(earlier)
         self.unseen.clear()
@@ -138,7 +138,7 @@ async def run(
                 session = Session(job.model, account, budget, job.price)
                 await stack.enter_async_context(session)
                 going.append(_begin(job, log, session, keys))
-            budget.spent = sum(job.usd for job in jobs)
+            budget.spent = sum(job.usd + job.usd_most for job in jobs)
             with _signals(going), _light_collection():
                 await _ask_all(going, watch)
         finally:
@@ -247,6 +247,7 @@ def _finish(going: Going) -> None:
         "seconds": round(time.monotonic() - going.started, 1),
         "answered": going.answered,
         "failed": going.failed - len(going.unseen),
+        "lost_usd_most": session.lost_usd,
     }
     job.manifest["stopped"] = hide(session.stopped, going.keys) if session.stopped else None
     job.manifest["complete"] = _complete(job)

@@ -36,6 +36,8 @@ LONGEST_WAIT_S = 30.0
 CONNECT_S = 30.0
 # Longer than any answer, its reasoning and a stream's packaging: what goes on beyond it never ends.
 LONGEST_BODY = 64 * 2**20
+# The service may have answered, and will want its money.
+LOST = ("timeout", "connection", "bad_body", "stream_cut")
 # Calls in a row that failed for good before a model is given up.
 GIVE_UP = 20
 GIVE_UP_UNSEEN = 3
@@ -87,6 +89,8 @@ class Session:
         self.price = price
         self.stopped: str | None = None
         self.answered = 0
+        # USD that replies may have cost at most which were lost on the way.
+        self.lost_usd = 0.0
         # Fields that the server refused and that are not sent again: name → why.
         self.dropped: dict[str, str] = {}
         self._failed_in_a_row = 0
@@ -229,6 +233,9 @@ class Session:
             except Failure as failure:
                 answer.failure, answer.cause = failure, failure.cause
                 answer.detail = failure.message
+                if self.price and failure.cause in LOST:
+                    pay(None)
+                    self.lost_usd += most
             finally:
                 self._sending.discard(task)
         return answer

@@ -142,6 +142,37 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
     assert len(server.requests) == 12
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("predictions.jsonl", '{"task"', "garbage"),
+        ("predictions.jsonl", '"item_id": "', '"item_id": ["a"], "x": "'),
+        ("predictions.jsonl", '"token_usage": {', '"token_usage": "many", "x": {'),
+        ("predictions.jsonl", '"input_tokens": 90', '"input_tokens": "90"'),
+        ("run.json", '"model": {', '"model": [], "x": {'),
+        ("run.json", '"protocol": {', '"protocol": "p", "x": {'),
+        ("run.json", '"planned": {', '"planned": {"t": "many"}, "x": {'),
+        ("run.json", '"samples": 1', '"samples": "all"'),
+        ("run.json", '"sessions": [', '"sessions": 7, "x": ['),
+        ("run.json", '"price": {', '"price": {"input": "dear"}, "x": {'),
+        ("run.json", "{", "["),
+    ],
+)
+def test_a_spoilt_folder_is_a_line_and_is_left_alone(tmp_path, name, old, new):
+    with FaultServer() as server:
+        command = Command(tmp_path, server.url)
+        args = ("one", "--tasks", "hk_fs_mcq_hk", "--limit")
+        assert command(*args, 2).returncode == 0
+        path = tmp_path / "runs" / "one-paper" / name
+        spoilt = path.read_text("utf-8").replace(old, new, 1)
+        path.write_text(spoilt, "utf-8")
+        done = command(*args, 3)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert path.read_text("utf-8") == spoilt
+    assert len(server.requests) == 2
+
+
 def test_a_full_disk_loses_nothing_that_was_written(tmp_path):
     def small_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))

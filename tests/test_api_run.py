@@ -7,7 +7,7 @@ import pytest
 
 from hk_fs_bench import api_models, items, prompts, runs, scoring
 from tests.api_command import KEY, MODELS, ROOT, Command, environment, in_process, score
-from tests.fault_server import FaultServer, error, model_answer, ok
+from tests.fault_server import FaultServer, Reply, error, model_answer, ok
 
 
 def test_a_run_from_end_to_end(tmp_path, dataset):
@@ -86,6 +86,51 @@ def test_money(tmp_path):
         priced = command("two", "--price", "1/2", "--max-cost", 1, "--limit", 2)
         assert priced.returncode == 0, priced.stderr
         assert command.manifest("two-paper")["price"]["source"] == "given with --price"
+
+
+def test_money_of_replies_that_do_not_say_what_they_cost(tmp_path):
+    """They count as the most that they may have cost, in every later command, too."""
+    with FaultServer(lambda request: ok("B", usage={"x": 1})) as server:
+        command = Command(tmp_path, server.url)
+        first = command("one", "--max-cost", 0.01)
+        assert first.returncode == 1
+        calls = len(server.requests)
+        assert 3 <= calls <= 9
+        assert "for replies whose tokens are not known" in first.stdout
+        assert command("one", "--max-cost", 0.01).returncode == 1
+        assert len(server.requests) == calls
+        # Two more cents are enough for more calls.
+        assert command("one", "--max-cost", 0.03).returncode == 1
+        assert len(server.requests) > calls
+
+
+def test_money_of_replies_that_were_lost(tmp_path):
+    def respond(request):
+        fresh = request.nth == 1 and "oeq" in classify(request)
+        return Reply(raw=b"{", headers={}) if fresh else model_answer(request)
+
+    args = ("one", "--tasks", "hk_fs_mcq_hk,hk_fs_oeq", "--limit", 2)
+    with FaultServer(respond) as server:
+        command = Command(tmp_path, server.url)
+        done = command(*args)
+        assert done.returncode == 0
+        assert len(server.requests) == 6
+        lost = command.manifest()["sessions"][0]["lost_usd_most"]
+        assert 2 * 512 * 2e-6 < lost < 0.004
+        assert f"up to {lost:.4f} for replies" in done.stdout
+        spent = lost + 4 * 130e-6
+        assert command(*args[:-1], 3, "--max-cost", spent + 1e-9).returncode == 1
+        assert len(server.requests) == 6
+
+
+def test_a_price_that_was_given_once_stays_with_its_run(tmp_path):
+    with FaultServer() as server:
+        command = Command(tmp_path, server.url)
+        assert command("two", "--price", "1/2", "--limit", 1).returncode == 0
+        more = command("two", "--limit", 2, "--max-cost", 1)
+        assert more.returncode == 0, more.stderr
+    assert "0.0008 USD" in more.stdout
+    assert command.manifest("two-paper")["price"]["output"] == 2
 
 
 def test_keys_reach_no_file_and_no_screen(tmp_path):
