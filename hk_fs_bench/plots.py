@@ -35,21 +35,51 @@ def draw(runs: Sequence[ScoredRun], folder: Path) -> list[Path]:
     """
     alt = prepare(folder)
     names = labels(runs)
-    plots: dict[str, tuple[Rows, Callable[[Any, Rows], Any]]] = {
-        "accuracy": (_accuracy(runs, names), _draw_accuracy),
-        "context": (_context(runs, names), _draw_context),
-        "cost": (_cost(runs, names), _draw_cost),
-        "groups": (_groups(runs, names), _draw_groups),
+    tasks = list(dict.fromkeys(row["name"] for row in _multiple(runs, names)))
+    # Of costs and groups one task is drawn: those of several can't be told apart on a plot.
+    main = [task for task in (CONTEXT_TASKS[0], *tasks) if task in tasks][:1]
+    plots: dict[str, tuple[list[str], Rows, Callable[[Any, Rows], Any]]] = {
+        "accuracy": (tasks, _accuracy(runs, names), _draw_accuracy),
+        "context": (list(CONTEXT_TASKS), _context(runs, names), _draw_context),
+        "cost": (main, _cost(runs, names, main), _draw_cost),
+        "groups": (main, _groups(runs, names, main), _draw_groups),
     }
     written = []
-    for name, (rows, make) in plots.items():
+    for name, (of, rows, make) in plots.items():
         if not rows:
             continue
-        for ending, content in pictures(make(alt, rows)).items():
+        title = alt.TitleParams(
+            ", ".join(of),
+            subtitle=_about(runs, names, of, rows),
+            anchor="start",
+            fontSize=12,
+            subtitleFontSize=10,
+        )
+        for ending, content in pictures(make(alt, rows).properties(title=title)).items():
             path = folder / f"{name}.{ending}"
             write_bytes(path, content)
             written.append(path)
     return written
+
+
+def _about(
+    runs: Sequence[ScoredRun], names: Sequence[str], tasks: Sequence[str], rows: Rows
+) -> list[str]:
+    """What a picture that travels alone has to say: data, regime, n, and what is not whole."""
+    shown = {row["run"]: one for name, one in zip(names, runs, strict=True) for row in rows
+             if row["run"] == name}  # fmt: skip
+    protocols = [one.scores["protocol"] for one in shown.values()]
+    data = {f"{p['dataset_version']} ({p['dataset_sha256'][:12]})" for p in protocols}
+    known = [one.scores["tasks"].get(task, {}) for one in shown.values() for task in tasks]
+    counts = [figures["accuracy"]["n"] for figures in known if figures.get("answered")]
+    n = " to ".join(map(str, sorted({min(counts), max(counts)})))
+    lines = [
+        f"dataset {', '.join(sorted(data))}; regime "
+        f"{', '.join(sorted({p['regime'] for p in protocols}))}; n {n} questions a run and task"
+    ]
+    if cut := [name for name, one in shown.items() if not one.scores["complete"]]:
+        lines.append(f"incomplete, over what was answered: {', '.join(cut)}")
+    return lines
 
 
 def prepare(folder: Path) -> Any:
@@ -103,7 +133,7 @@ def _point(figure: Mapping[str, Any]) -> dict[str, Any] | None:
 def _multiple(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
     """One row a run and multiple-choice task: its figures."""
     return [
-        {"run": name, "task": _TASK.get(task, task), "figures": figures}
+        {"run": name, "name": task, "task": _TASK.get(task, task), "figures": figures}
         for name, one in zip(names, runs, strict=True)
         for task, figures in one.scores["tasks"].items()
         if "accuracy" in figures
@@ -119,18 +149,35 @@ def _accuracy(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
 
 
 def _context(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
-    """With and without context, for the runs that have both."""
+    """With and without context and the difference, for the runs that have both."""
     both = set(_TASK.values())
     rows = [row for row in _accuracy(runs, names) if row["task"] in both]
     having = [row["run"] for row in rows]
-    return [row for row in rows if having.count(row["run"]) == 2]
+    differences = {
+        name: _difference(one.scores["context"]["difference"])
+        for name, one in zip(names, runs, strict=True)
+        if one.scores["context"]
+    }
+    return [
+        row | {"difference": differences.get(row["run"], "")}
+        for row in rows
+        if having.count(row["run"]) == 2
+    ]
 
 
-def _cost(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
-    """Accuracy and costs of each run's first multiple-choice task."""
+def _difference(figure: Mapping[str, Any]) -> str:
+    if figure["value"] is None or figure["ci95"] is None:
+        return ""
+    low, high = figure["ci95"]
+    return f"{100 * figure['value']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+
+
+def _cost(runs: Sequence[ScoredRun], names: Sequence[str], tasks: Sequence[str]) -> Rows:
+    """Accuracy and costs of each run."""
     rows = []
-    first = {row["run"]: row for row in reversed(_multiple(runs, names))}
-    for row in reversed(first.values()):
+    for row in _multiple(runs, names):
+        if row["name"] not in tasks:
+            continue
         figures = row["figures"]
         costs = {"tokens": figures["tokens"]["output"]}
         costs |= {name: figures[name] for name in ("seconds", "usd")}
@@ -141,14 +188,14 @@ def _cost(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
     return rows
 
 
-def _groups(runs: Sequence[ScoredRun], names: Sequence[str]) -> Rows:
+def _groups(runs: Sequence[ScoredRun], names: Sequence[str], tasks: Sequence[str]) -> Rows:
     return [
         # Of few questions the interval alone, as in the tables.
         {"run": row["run"], "field": title, "group": group}
         | point
         | ({"value": None} if figure["small"] else {})
         for row in _multiple(runs, names)
-        if row["task"] != _TASK[CONTEXT_TASKS[1]]
+        if row["name"] in tasks
         for field, title in (("part", "Part"), ("level", "level"))
         for group, figure in row["figures"]["by"][field]["groups"].items()
         if (point := _point(figure))
@@ -170,7 +217,7 @@ def _percent_axis(alt: Any, title: str) -> Callable[[str], Any]:
 
 def _by_task(alt: Any) -> Any:
     legend = alt.Legend(orient="bottom", columns=2, labelLimit=400)
-    return alt.Color("task:N", title=None, scale=alt.Scale(range=COLOURS), legend=legend)
+    return alt.Color("task:N", title=None, sort=None, scale=alt.Scale(range=COLOURS), legend=legend)
 
 
 def _by_run(alt: Any) -> Any:
@@ -183,19 +230,22 @@ def _draw_accuracy(alt: Any, rows: Rows) -> Any:
     x = _percent_axis(alt, "accuracy %, 95% interval")
     best = alt.EncodingSortField("value", op="max", order="descending")
     y = alt.Y("run:N", title=None, sort=best, axis=alt.Axis(labelLimit=400))
-    offset = alt.YOffset("task:N", scale=alt.Scale(paddingOuter=0.4))
+    offset = alt.YOffset("task:N", sort=None, scale=alt.Scale(paddingOuter=0.4))
     chart = intervals(alt, rows, x, _by_task(alt), y=y, yOffset=offset)
     return chart.properties(width=460, height=alt.Step(14))
 
 
 def _draw_context(alt: Any, rows: Rows) -> Any:
-    x = _percent_axis(alt, "accuracy %")
+    x = _percent_axis(alt, "accuracy %; at the edge: difference in points, 95% interval")
     best = alt.EncodingSortField("value", op="max", order="descending")
     y = alt.Y("run:N", title=None, sort=best, axis=alt.Axis(labelLimit=400))
     base = alt.Chart(alt.Data(values=rows)).encode(y=y)
     line = base.mark_line(color="#bbbbbb", strokeWidth=3).encode(x=x("value"), detail="run:N")
     dots = base.mark_point(filled=True, size=90, opacity=1)
-    chart = line + dots.encode(x=x("value"), color=_by_task(alt))
+    # Points on the plot, the paired difference and its interval at its edge.
+    once = base.transform_filter(alt.datum.task == _TASK[CONTEXT_TASKS[0]])
+    words = once.mark_text(align="left").encode(x=alt.value(470), text="difference:N")
+    chart = line + dots.encode(x=x("value"), color=_by_task(alt)) + words
     return chart.properties(width=460, height=alt.Step(26))
 
 
@@ -204,7 +254,7 @@ def _draw_cost(alt: Any, rows: Rows) -> Any:
 
     def one(kind: str) -> Any:
         own = [row for row in rows if row["kind"] == kind]
-        axis = alt.Axis(labelOverlap="greedy", grid=False)
+        axis = alt.Axis(labelOverlap="greedy", labelSeparation=8, grid=False)
         scale = alt.Scale(type="log", nice=False, padding=25)
         x = alt.X("cost:Q", title=f"{kind}, logarithmic", scale=scale, axis=axis)
         y = alt.Scale(domain=[0, 100])
@@ -221,7 +271,7 @@ def _draw_cost(alt: Any, rows: Rows) -> Any:
 
 
 def _draw_groups(alt: Any, rows: Rows) -> Any:
-    x = _percent_axis(alt, "accuracy %, 95% interval")
+    x = _percent_axis(alt, "accuracy %, 95% interval (of few questions alone)")
 
     def one(field: str) -> Any:
         own = [row for row in rows if row["field"] == field]

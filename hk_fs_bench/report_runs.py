@@ -97,7 +97,10 @@ def item_notes(analysis: Mapping[str, Any]) -> list[str]:
         lines += [f"{left} more items: --json has all"] if left > 0 else []
     if analysis["reason"]:
         lines.append(f"discrimination and agreement of the best: {analysis['reason']}")
-    lines += [f"to review again: {one['id']}: {one['why']}" for one in analysis["review"]]
+    reasons: dict[str, list[str]] = {}
+    for one in analysis["review"]:
+        reasons.setdefault(one["id"], []).append(one["why"])
+    lines += [f"to review again: {name}: {'; '.join(why)}" for name, why in reasons.items()]
     lines.append(
         "*: the key; nothing is rekeyed by vote. A correlation over few runs is mostly noise."
     )

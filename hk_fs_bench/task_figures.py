@@ -33,7 +33,7 @@ def figures_of(
         **costs(run, answered),
         "over_limit": _over_limit(answered, task.max_gen_toks),
         "contaminated": sum(bool(row["contaminated"]) for row in answered),
-        "samples": len({row["sample"] for row in rows}),
+        "samples": len({row["sample"] for row in rows}) or 1,
     }
     if task.subset == "mcq":
         items = cast("Mapping[str, MCQItem]", dataset.by_id)

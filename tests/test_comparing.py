@@ -112,6 +112,26 @@ def test_unlike_protocols_are_said(tmp_path, dataset):
     assert any("differ in regime (greedy, paper)" in text for text in comparison["warnings"])
 
 
+def test_a_copy_of_a_run_is_said(tmp_path, dataset):
+    outputs = {"hk_fs_mcq_hk": texts(dataset, 9, 12)}
+    runs = [make_run(tmp_path / name, outputs, f"org/{name}") for name in ("one", "two")]
+    other_answers = {"hk_fs_mcq_hk": texts(dataset, 8, 12)}
+    runs.append(make_run(tmp_path / "three", other_answers, "org/three"))
+    warnings = comparing.compare(scoring.score_runs(runs, dataset))["warnings"]
+    assert [text for text in warnings if "letter for letter" in text] == [
+        "hk_fs_mcq_hk: org/one and org/two gave the same answers letter for letter: is one a copy?"
+    ]
+
+
+def test_names_are_data(tmp_path, dataset):
+    name = "org/m\x1b[31m\nx\u202e"
+    run = make_run(tmp_path / "one", {"hk_fs_mcq_hk": texts(dataset, 2, 4)}, name)
+    assert comparing.label(run.manifest["model"]) == "org/m\ufffd[31m\ufffdx\ufffd"
+    done = command(run.folder)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+
+
 def test_runs_without_a_task_in_common(tmp_path, dataset):
     one = make_run(tmp_path / "one", {"hk_fs_mcq_hk": texts(dataset, 2, 4)}, "org/one")
     two = make_run(tmp_path / "two", {"hk_fs_oeq": ["text"]}, "org/two")
@@ -234,6 +254,7 @@ def test_the_command_with_everything(scored, tmp_path):
     assert out["comparison"]["baseline"] == "org/c"
     assert [scores["model"]["id"] for scores in out["runs"]] == ["org/a", "org/c"]
     done = command(folders[0], folders[0], *plain, "--json")
+    assert done.stderr == "note: some__model is named more than once, and counts once\n"
     assert json.loads(done.stdout)["model"]["id"] == "org/a"
 
 
@@ -244,6 +265,15 @@ def test_the_command_with_everything(scored, tmp_path):
         (("--baseline", "{run}"), "--baseline needs another run"),
         (("--judge", "nobody"), "no model nobody"),
         (("--plots", "{run}/run.json/x"), "can't be made"),
+        (("--metrics", " , "), "says nothing clear"),
+        (("--metrics", "none,bleu"), "says nothing clear"),
+        (("--bertscore-layers", "6"), "add --metrics bertscore"),
+        (("--bertscore-model", ""), "--bertscore-model is empty"),
+        (("--metrics", "bertscore", "--bertscore-layers", "0"), "is no layer"),
+        (("--judge-id", "x"), "name it with --judge"),
+        (("--max-cost", "1"), "name it with --judge"),
+        (("--model-id", "org/x"), "are for an --output_path of lm_eval"),
+        (("--brief", "--json"), "leave --brief out"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, dataset, args, message):
@@ -252,3 +282,20 @@ def test_mistakes_are_one_line(tmp_path, dataset, args, message):
     assert done.returncode == 2, done.stdout
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not (run.folder / "scores.json").exists()
+
+
+def test_brief_is_one_table(tmp_path, dataset):
+    outputs = {"hk_fs_mcq_hk": texts(dataset, 3, 4), "hk_fs_oeq": ["text"]}
+    run = make_run(tmp_path / "one", outputs, "org/one")
+    done = command(run.folder, "--metrics", "none", "--brief")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    warned = [line for line in lines if line.startswith("WARNING")]
+    assert lines[len(warned)].startswith("org/one · dataset 1.0.0")
+    assert sum(line.startswith("┏") for line in lines) == 1
+    row = next(line for line in lines if line.startswith("│ hk_fs_mcq_hk"))
+    for text in ("4 of 400", "75.00", "30.06 to 95.44", "valid 4"):
+        assert text in row
+    assert lines[-2].endswith("scores.json")
+    assert lines[-1].endswith("items.jsonl")

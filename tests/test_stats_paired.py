@@ -124,6 +124,13 @@ def test_paired_bootstrap_finds_a_small_steady_difference():
     assert one_interval[0] < two_interval[1]
 
 
+def test_a_few_questions_tell_no_more_than_their_signs():
+    """Five questions that all fall one way: every resample does, yet p is no 0.0002."""
+    one = stats.Pooled.of_means([0.9, 0.8, 0.7, 0.9, 0.8], "abcde")
+    two = stats.Pooled.of_means([0.1, 0.2, 0.1, 0.3, 0.2], "abcde")
+    assert stats.paired_bootstrap(one, two).p == scipy_stats.binomtest(5, 5).pvalue == 0.0625
+
+
 def test_paired_bootstrap_of_like_runs():
     values = stats.Pooled.of_means([0.1, 0.5, 0.9], ["a", "b", "c"])
     found = stats.paired_bootstrap(values, values)
