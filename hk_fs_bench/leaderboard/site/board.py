@@ -28,7 +28,6 @@ class Badge:
     """A mark beside a name."""
 
     text: str
-    kind: str
     about: str
 
 
@@ -90,10 +89,7 @@ class Board:
 
     def _row(self, entry: Json, shared: bool) -> Row:
         words = self.words["flags"]
-        badges = [
-            Badge(words[flag["kind"]], "warn" if flag["bars_rank"] else "", flag["text"])
-            for flag in entry["flags"]
-        ]
+        badges = [Badge(words[flag["kind"]], flag["text"]) for flag in entry["flags"]]
         parts = [str(entry["protocol"].get("regime") or ""), entry["date"]]
         if shared:
             parts.append(entry["slug"][-10:])

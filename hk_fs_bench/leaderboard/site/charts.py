@@ -135,8 +135,8 @@ def _plane(board: Board, cost: str, times: int) -> Plane:
     points = []
     for row, figure, mean in known:
         low, high = map(y.up, figure["ci95"]) if figure["ci95"] else (None, None)
-        money = shown.usd(mean) if cost == "usd" else shown.number(mean, 1)
-        text = f"{shown.percent(figure['value'], 1)} ({shown.span(figure['ci95'])}) at {money}"
+        value, span = shown.percent(figure["value"], 1), shown.span(figure["ci95"])
+        text = f"{value} ({span}) at {shown.cost(cost, mean)}"
         points.append(Point(row, x.at(mean), y.up(figure["value"]), low, high, text))
     upward = [Tick(y.up(value), label) for value, label in share_ticks(y)]
     across = ticks(x, log_ticks(x))

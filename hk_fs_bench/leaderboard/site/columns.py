@@ -13,7 +13,7 @@ import yaml
 from hk_fs_bench.leaderboard.site import shown
 
 Json = Mapping[str, Any]
-NUMBERS = ("rank", "share", "points", "seconds", "mean", "usd", "study")
+NUMBERS = ("rank", "share", "points", "seconds", "tokens", "usd", "study")
 
 
 @dataclass(frozen=True)
@@ -123,18 +123,18 @@ def _points(found: Json, column: Column, entry: Json) -> Cell:
     )
 
 
-def _seconds(found: Json, column: Column, entry: Json) -> Cell:
-    return Cell(shown.number(found["mean"], 1), "", _value(found["mean"]), shown.reason(found))
-
-
-def _mean(found: Json, column: Column, entry: Json) -> Cell:
-    return Cell(shown.number(found["mean"]), "", _value(found["mean"]), shown.reason(found))
-
-
-def _usd(found: Json, column: Column, entry: Json) -> Cell:
-    each = found["mean"] if "mean" in found else found["value"]
-    thousand = None if each is None else 1000 * each
-    return Cell(shown.usd(thousand), "", _value(thousand), shown.reason(found))
+def _cost(found: Json, column: Column, entry: Json) -> Cell:
+    """A mean, or a ratio; money is of a thousand answers, for that of one is too small to read."""
+    times = 1000 if column.form == "usd" else 1
+    each, bounds = found["mean" if "mean" in found else "value"], found.get("ci95")
+    value = None if each is None else times * each
+    between = None if bounds is None else [times * bound for bound in bounds]
+    return Cell(
+        shown.cost(column.form, value),
+        shown.cost_span(column.form, between),
+        _value(value),
+        shown.reason(found),
+    )
 
 
 def _study(found: Sequence[Json], column: Column, entry: Json) -> Cell:
@@ -154,9 +154,9 @@ _FORMS: dict[str, Callable[[Any, Column, Json], Cell]] = {
     "rank": _rank,
     "share": _share,
     "points": _points,
-    "seconds": _seconds,
-    "mean": _mean,
-    "usd": _usd,
+    "seconds": _cost,
+    "tokens": _cost,
+    "usd": _cost,
     "study": _study,
     "text": _text,
 }

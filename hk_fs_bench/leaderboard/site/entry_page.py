@@ -117,30 +117,19 @@ def _lines(figures: Json, words: Mapping[str, str]) -> Iterator[Line]:
             figure["label"],
             shown.reason(figure),
         )
-    costs = {f"tokens_{name}": mean for name, mean in figures["tokens"].items()}
-    costs |= {"seconds": figures["seconds"], "usd": figures["usd"]}
-    for name, mean in costs.items():
-        n = f"{shown.number(mean['n'])} answers"
-        definition = str(mean.get("definition") or "")
+    costs = [(f"tokens_{name}", "tokens", mean) for name, mean in figures["tokens"].items()]
+    costs += [(name, name, figures[name]) for name in ("seconds", "usd")]
+    ratios = figures.get("per_correct") or {}
+    costs += [(f"per_correct_{name}", name, ratio) for name, ratio in ratios.items()]
+    for name, kind, found in costs:
         yield Line(
             words[name],
-            _cost(name, mean["mean"]),
-            "",
-            n,
-            mean["label"],
-            shown.reason(mean) or definition,
+            shown.cost(kind, found["mean" if "mean" in found else "value"]),
+            shown.cost_span(kind, found.get("ci95")),
+            f"{shown.number(found['n'])} answers" if "n" in found else "",
+            found["label"],
+            shown.reason(found) or str(found.get("definition") or ""),
         )
-    for name, ratio in (figures.get("per_correct") or {}).items():
-        key = f"per_correct_{name}"
-        yield Line(
-            words[key], _cost(key, ratio["value"]), "", "", ratio["label"], shown.reason(ratio)
-        )
-
-
-def _cost(name: str, value: float | None) -> str:
-    if "usd" in name:
-        return shown.usd(value)
-    return shown.number(value, 1 if "seconds" in name else 0)
 
 
 def _studies(entry: Json) -> Iterator[dict[str, str]]:

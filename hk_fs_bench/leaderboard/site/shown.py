@@ -53,6 +53,18 @@ def usd(value: float | None) -> str:
     return f"{value:,.{digits}f}"
 
 
+def cost(kind: str, value: float | None) -> str:
+    """A cost by its kind: money, seconds to a tenth, tokens whole."""
+    if kind == "usd":
+        return usd(value)
+    return number(value, 1 if kind == "seconds" else 0)
+
+
+def cost_span(kind: str, bounds: Sequence[float] | None) -> str:
+    """An interval of a cost."""
+    return "" if bounds is None else "–".join(cost(kind, bound) for bound in bounds)
+
+
 def link(url: object) -> str | None:
     """A web address that may become a link, or None."""
     return url if isinstance(url, str) and _LINK.fullmatch(url) else None
