@@ -135,6 +135,8 @@ def test_metrics(studies, truth):
             verdicts.setdefault((row["level"], row["metric"]), []).append(row["verdict"])
             if row["level"] == "answers" and row["dimension"] == "accuracy":
                 intervals[row["metric"]].append(row["ci95"])
+            if row["level"] == "answers":
+                assert row["clusters"] == 68
             if row["level"] == "models":
                 assert row["p_holm"] is None
                 assert row["ci95"] is None

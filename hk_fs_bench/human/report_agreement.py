@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hk_fs_bench.human.agreement import paper_class
-from hk_fs_bench.human.report_cells import DIMENSIONS, Table, figure, label, points
+from hk_fs_bench.human.report_cells import DIMENSIONS, Table, figure, label, points, role_label
 
 
 def agreement(report: Mapping[str, Any]) -> Table:
@@ -91,7 +91,12 @@ def _component(held: Mapping[str, Any], every: Sequence[float | None]) -> str:
 def roles(report: Mapping[str, Any]) -> Table:
     """ICC(1,1) of each role; without rows where a role is too small to be named."""
     rows = [
-        [role, str(own["raters"]), str(own["questions"]), *(figure(own[n]) for n in DIMENSIONS)]
+        [
+            role_label(role),
+            str(own["raters"]),
+            str(own["questions"]),
+            *(figure(own[n]) for n in DIMENSIONS),
+        ]
         for role, own in (report["by_role"] or {}).items()
     ]
     note = "" if rows else "Not shown: a role has fewer than five raters."

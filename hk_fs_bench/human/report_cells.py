@@ -8,6 +8,7 @@ from typing import Any
 
 from hk_fs_bench.human import rubric
 from hk_fs_bench.human.figures import FIELDS
+from hk_fs_bench.human.study import defaults
 from hk_fs_bench.report import interval, percent
 
 DIMENSIONS = tuple(FIELDS)
@@ -32,6 +33,12 @@ class Section:
     text: Sequence[str]
     tables: list[Table] = field(default_factory=list)
     plots: Sequence[str] = ()
+
+
+def role_label(role: str) -> str:
+    """A role as people read it."""
+    held = defaults()["roles"].get(role)
+    return str(held["label"]) if held else role
 
 
 def figure(held: Mapping[str, Any], digits: int = 2) -> str:

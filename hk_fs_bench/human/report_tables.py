@@ -10,7 +10,15 @@ from typing import Any
 import yaml
 
 from hk_fs_bench.human import report_agreement, report_worth, rubric
-from hk_fs_bench.human.report_cells import DIMENSIONS, Section, Table, figure, label, points
+from hk_fs_bench.human.report_cells import (
+    DIMENSIONS,
+    Section,
+    Table,
+    figure,
+    label,
+    points,
+    role_label,
+)
 from hk_fs_bench.report import percent
 
 # Rows of a list that the page shows; report.json has all.
@@ -61,7 +69,9 @@ def lead(report: Mapping[str, Any]) -> list[str]:
     """What was rated, in a few sentences."""
     counts = report["counts"]
     roles = counts["roles"]
-    who = "" if roles is None else f" ({', '.join(f'{k} {n}' for k, n in roles.items())})"
+    who = (
+        "" if roles is None else f" ({', '.join(f'{role_label(k)} {n}' for k, n in roles.items())})"
+    )
     lines = [
         f"{counts['raters']} raters{who}, {counts['ratings']} ratings of {counts['answers']} "
         f"answers to {counts['questions']} questions; {counts['unresolved']} rows unresolved.",
