@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 
@@ -23,6 +24,10 @@ class UserError(Exception):
 
 def run_command(main: Callable[[], int | None]) -> None:
     """Run a command's `main` and exit: its status, 2 on a user's mistake, 130 on Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or a pipe of another encoding loses a sign, never the run.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(main() or 0)
     except UserError as error:

@@ -362,6 +362,17 @@ def test_what_is_no_address_is_refused(tmp_path, url):
     assert "--base-url: " in done.stderr
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "big5"])
+def test_any_terminal_can_show_a_plan(tmp_path, encoding):
+    words = [sys.executable, str(ROOT / "api_runners" / "run.py"), "gpt-4.1", "--limit", "1"]
+    env = environment(PYTHONIOENCODING=encoding)
+    done = subprocess.run(
+        [*words, "--dry-run", "--show-payloads"], capture_output=True, env=env, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b'"max_completion_tokens": 512') == 3
+
+
 def test_help_is_quick_and_light():
     code = (
         "import sys, runpy; sys.argv = ['run.py', '--help']\n"
