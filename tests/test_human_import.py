@@ -241,6 +241,13 @@ def test_files_that_are_no_form(study, tmp_path, name, content, message):
     assert not (study.folder / "ratings.jsonl").exists()
 
 
+def test_half_a_character_in_a_comment(study, tmp_path):
+    bring_in(study.folder, [written(tmp_path, "a.json", one_rating(study, comment="odd \ud83d"))])
+    (row,) = of(study, "ratings.jsonl")
+    assert row["comment"].startswith("odd ")
+    bring_in(study.folder, [])
+
+
 def test_a_result_that_was_pasted(study, tmp_path):
     bring_in(study.folder, [written(tmp_path, "mail.txt", "\ufeff\n" + json.dumps(result(study)))])
     assert len(rows(study.folder, "ratings.jsonl")) == len(candidates(study))
@@ -713,3 +720,91 @@ def test_broken_study_folders(study, name):
         bring_in(study.folder, [])
     with pytest.raises(UserError, match="holds no study"):
         bring_in(study.folder / "elsewhere", [])
+
+
+# ---- Whatever comes back, nothing but a UserError comes out
+
+
+Junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    | st.sampled_from(["full", "major", "omission", "yes", "a1", "html"]),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+
+
+def brought(study: Study, path: Path) -> None:
+    try:
+        held = read_file(path, study, {"a@b.hk": "a1"})
+    except UserError:
+        return
+    found = ratings.derive(study, read_key(study.folder), [held])
+    text = json.dumps([found.ratings, found.unresolved], allow_nan=False)
+    assert "@" not in text
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_results_of_any_content(drawn, tmp_path_factory, data):
+    study = read_study(drawn)
+    whole = result(study)
+    one = whole["questions"][0]["ratings"][0]
+    place = data.draw(st.sampled_from([whole, whole["questions"][0], one, one["accuracy"]]))
+    for _ in range(2):
+        place[data.draw(st.sampled_from(sorted(place)))] = data.draw(Junk)
+    path = tmp_path_factory.mktemp("junk") / "a.json"
+    path.write_text(json.dumps(whole), "utf-8")
+    brought(study, path)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.text(max_size=6)
+            | st.sampled_from(["a1", "a@b.hk", "Fully accurate", "Clear", "Serious fault: x, y"]),
+            min_size=5,
+            max_size=7,
+        ),
+        max_size=4,
+    ),
+    st.sampled_from([",", ";", "\t"]),
+)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_exports_of_any_content(drawn, tmp_path_factory, lines, delimiter):
+    study = read_study(drawn)
+    name = candidates(study)[0]
+    out = io.StringIO()
+    heads = ["Timestamp", "Rater", f"A [{name} accuracy]", f"C [{name} clarity]", "E-mail"]
+    csv.writer(out, delimiter=delimiter).writerows([heads, *lines])
+    path = tmp_path_factory.mktemp("junk") / "a.csv"
+    path.write_text(out.getvalue(), "utf-8", errors="surrogatepass")
+    brought(study, path)
+
+
+def test_cells_that_a_spreadsheet_changed(study, tmp_path):
+    """A formula, a date, a number, an error: said beside the rating, the others count."""
+    from datetime import date
+
+    from openpyxl import load_workbook
+
+    whole = [
+        {"accuracy": choice(), "clarity": choice(), "missed_essential": [], "comment": None}
+        for _ in candidates(study)
+    ]
+    path = as_xlsx(study, whole, tmp_path, "en")
+    book = load_workbook(path)
+    sheet = book["Ratings"]
+    heads = {cell.value: cell.column for cell in sheet[1] if cell.value}
+    odd = [("accuracy.level", "=A1"), ("accuracy.level", date(2026, 11, 3))]
+    odd += [("clarity.level", 100), ("missed.1", "=1"), ("comment", "=A1"), ("missed.1", "–")]
+    for number, (head, value) in enumerate(odd, 3):
+        sheet.cell(number, heads[head], value)
+    book.save(path)
+    bring_in(study.folder, [path])
+    waiting = {row["reason"] for row in rows(study.folder, "unresolved.jsonl")}
+    assert len(waiting) == 4
+    assert any("is a formula" in reason for reason in waiting)
+    assert any("was made a date" in reason for reason in waiting)
+    assert any("'100' is no level" in reason for reason in waiting)
+    assert len(rows(study.folder, "ratings.jsonl")) == len(candidates(study)) - 4

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from hk_fs_bench.answers.folding import well_formed
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.runs import write_json
 
@@ -117,7 +118,8 @@ def store(folder: Path, returned: Return) -> bool:
         listed = [*returned.unused, Unused(without_email(returned.source), reason)]
         returned = replace(returned, ratings=kept, unused=listed)
     path = folder / FOLDER / f"{returned.form}-{returned.sha256[:16]}.json"
-    held = json.loads(json.dumps(asdict(returned)))
+    # Half a character (a lone surrogate) in a comment would make a file that nobody can read.
+    held = json.loads(well_formed(json.dumps(asdict(returned), ensure_ascii=False)))
     held["source"] = without_email(returned.source)
     if path.exists() and path.read_text("utf-8") == _text(held):
         return False
