@@ -187,6 +187,10 @@ def test_the_spreadsheet_is_locked_listed_and_read_back(tmp_path: Path) -> None:
     assert listed == {column[name] for name in wanted - {"comment"}}
     for rule in sheet.data_validations.dataValidation:
         assert len(rule.formula1) <= 257
+    said = "\n".join(str(c.value) for row in start.iter_rows() for c in row)
+    for dimension in rubric.load().dimensions.values():
+        for one in (*dimension.levels.values(), *dimension.descriptors.values()):
+            assert all(one.about[language] in said for language in rubric.LANGUAGES)
     assert not any("@" in str(c.value) for row in start.iter_rows() for c in row)
 
     place = {start.cell(n, 3).value: n for n in range(1, start.max_row + 1)}
@@ -219,7 +223,9 @@ def test_points_that_a_question_lacks_stay_empty_and_odd_characters_are_marked(
 
     study = make_study(tmp_path / "study")
     study.questions["oeq-2"] = replace(study.questions["oeq-2"], essential_points=[])
-    study.answers["k1c1"] = replace(study.answers["k1c1"], answer="bell \x07\ud800\uffff " + "long " * 8000)
+    study.answers["k1c1"] = replace(
+        study.answers["k1c1"], answer="bell \x07\ud800\uffff " + "long " * 8000
+    )
     study.answers["k1c2"] = replace(study.answers["k1c2"], answer="  ")
     write_study(study)
     written = forms.write_forms(tmp_path / "study", tmp_path / "forms")
@@ -569,8 +575,7 @@ def test_two_tabs_do_not_undo_each_other(tmp_path: Path, browse: Browse) -> None
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("language", ["en", "zh-Hant"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("language", "width"), [("en", 360), ("zh-Hant", 1280)])
 def test_every_page_is_accessible_and_fits_the_screen(
     tmp_path: Path, browse: Browse, language: str, width: int
 ) -> None:

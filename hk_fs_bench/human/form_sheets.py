@@ -71,11 +71,13 @@ def _start(sheet: Any, batch: Batch, statement: Statement) -> None:
     rows += [("", _both("sheet_consent"), "")]
     steps = page_yaml("guide.yaml")["steps"]
     rows += [(_both("guide_title"), "\n".join([*steps["en"], *steps["zh-Hant"]]), "")]
-    rows += [("", _both("sheet_help"), "")]
+    held = batch.rubric
+    rows += [(_join(d.label), _join(_choices(d)), "") for d in held.dimensions.values()]
+    rows += [("", _join(held.rule), ""), ("", _both("sheet_help"), "")]
     rows += [(_both("send_sheet"), _join(statement.details["return_to"]), "")]
     rows += [
         ("study", batch.study, "study"),
-        ("rubric", batch.rubric.version, "rubric"),
+        ("rubric", held.version, "rubric"),
         ("rater", batch.rater, "rater"),
         ("batch", str(batch.number), "batch"),
         ("statement", statement.version, "statement"),
@@ -131,10 +133,17 @@ def _fields(batch: Batch) -> list[_Field]:
 
 def _dimension(dimension: Dimension) -> Iterator[_Field]:
     levels = [one.label[name] for name in LANGUAGES for one in dimension.levels.values()]
-    about = "\n".join(f"{_join(dimension.label)}\n{dimension.about[name]}" for name in ("en",))
-    yield _Field(f"{dimension.id}.level", Column(about, 24, True, levels))
+    heading = f"{_join(dimension.label)}\n{_join(dimension.about)}"
+    yield _Field(f"{dimension.id}.level", Column(heading, 24, True, levels))
     for one in dimension.descriptors.values():
-        yield _Field(f"{dimension.id}.{one.id}", Column(_join(one.label), 15, True, [MARK]))
+        named = {x: f"{dimension.label[x]}: {one.label[x]}" for x in LANGUAGES}
+        yield _Field(f"{dimension.id}.{one.id}", Column(_join(named), 15, True, [MARK]))
+
+
+def _choices(dimension: Dimension) -> Texts:
+    """Levels and descriptors with their explanations, a line each."""
+    both = [*dimension.levels.values(), *dimension.descriptors.values()]
+    return {x: "\n".join(f"{one.label[x]}: {one.about[x]}" for one in both) for x in LANGUAGES}
 
 
 def _ratings(sheet: Any, batch: Batch) -> None:
