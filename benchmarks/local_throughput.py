@@ -197,6 +197,8 @@ class Bench:
         for question in self.prompts[TASKS[0]][:2]:
             self._generate(question, 4)
         self.ours(self.folder / "warm", limit=2, new=4)
+        for which in self.own_tasks:
+            self.task(which, 2)
 
     def round(self, number: int) -> dict[str, Any]:
         work: dict[str, Callable[[], Any]] = {
@@ -261,7 +263,7 @@ class Bench:
             "peak": self._peak(),
         }
 
-    def task(self, which: str) -> dict[str, float]:
+    def task(self, which: str, limit: int | None = None) -> dict[str, float]:
         from lm_eval.evaluator import evaluate
 
         self.lm.batch_size_per_gpu = self.args.batch
@@ -270,7 +272,7 @@ class Bench:
             evaluate(
                 self.lm,
                 self.own_tasks[which],
-                limit=self.task_items,
+                limit=limit or self.task_items,
                 bootstrap_iters=0,
                 apply_chat_template=True,
             )

@@ -49,10 +49,46 @@ def make(shape: str, folder: Path, device: str, dtype: Any) -> Any:
     )
     torch.manual_seed(1)
     with torch.device(device):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+        model = AutoModelForCausalLM.from_config(
+            config, dtype=dtype, attn_implementation=attention()
+        ).eval()
     config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return model
+
+
+def attention() -> str:
+    """The name of an attention that reads the keys and values of a group of heads once a step.
+
+    transformers does so from 5.24 on. An older one copies them for every head of the group, in
+    each step; there, the same packing of a step's heads is put before its own function.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.integrations import sdpa_attention
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+    if hasattr(sdpa_attention, "pack_gqa"):
+        return "sdpa"
+    import torch
+
+    plain = sdpa_attention.sdpa_attention_forward
+
+    def packed(module: Any, query: Any, key: Any, value: Any, mask: Any, **told: Any) -> Any:
+        batch, heads, length, size = query.shape
+        if length > 1 or mask is None or heads == key.shape[1]:
+            return plain(module, query, key, value, mask, **told)
+        out = torch.nn.functional.scaled_dot_product_attention(
+            query.reshape(batch, key.shape[1], heads // key.shape[1], size),
+            key,
+            value,
+            attn_mask=mask,
+            scale=told.get("scaling"),
+        )
+        return out.reshape(batch, 1, heads, size), None
+
+    AttentionInterface.register("packed_sdpa", packed)
+    AttentionMaskInterface.register("packed_sdpa", ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
+    return "packed_sdpa"
 
 
 def _tokenizer() -> Any:

@@ -93,6 +93,11 @@ def resolve(model: str, scale: str, *, regime: str = "paper", gpus: int = 1) -> 
     args = {k: v for k, v in config["model_args"].items() if k != "parallelize"}
     changed = chosen.model_args or {}
     args |= {k: gpus if v == "{gpus}" else v for k, v in changed.items()}
+    if args.get("tp_plan"):
+        raise UserError(
+            "tp_plan has several processes work on one question, and local runs deal them out; "
+            "take the scale model-parallel or vllm"
+        )
     config |= {"model": chosen.model, "model_args": args, "batch_size": chosen.batch}
     if chosen.device:
         config["device"] = chosen.device

@@ -98,7 +98,7 @@ def plan(
     job.todo = [key for key in mine if key not in own]
     job.done = len(own)
     manifest["planned"] = {t.name: sum(k[0] == t.name for k in mine) for t in chosen}
-    if (job.part / "run.json").is_file():
+    if own:
         _inherit(manifest, runs.read_run(job.part).manifest)
     return job
 
@@ -135,13 +135,15 @@ def _held(job: Job) -> dict[Path, set[runs.Key]]:
             "that folder away"
         )
     found = {}
-    for part in run_parts.folders(job.folder):
+    for log in sorted(job.folder.glob("parts/*/predictions.jsonl")):
+        part = log.parent
         if not (part / "run.json").is_file():
-            if (log := part / "predictions.jsonl").is_file() and log.stat().st_size:
+            if log.stat().st_size:
                 raise UserError(f"{part} has predictions and no run.json; move it away")
             continue
         run = runs.read_run(part)
-        run_parts.check_same(part, run.manifest, job.manifest, "this command")
+        if run.rows:
+            run_parts.check_same(part, run.manifest, job.manifest, "this command")
         found[part] = {key for key, row in run.rows.items() if runs.settled(row)}
     return found
 

@@ -36,8 +36,12 @@ def load_model(job: Job) -> Any:
     kind = get_model(told["model"])
     extra = {"batch_size": told["batch_size"], "device": told.get("device")}
     if told["model"] == "hf":
+        import torch
+
         from hk_fs_bench.hf_model import CountingHF
 
+        if told.get("device") == "cuda" and not torch.cuda.is_available():
+            raise UserError(f"the scale {job.config.scale.name} needs a CUDA device; take cpu")
         kind = CountingHF
     elif told["model"] == "vllm":
         # The engine batches by itself; what it is given at once is `batch`.
@@ -191,8 +195,7 @@ def _write_manifest(job: Job, log: runs.PredictionLog, progress: Progress) -> No
 def merge(folder: Path) -> runs.Run:
     """The run of all the parts that a folder of local runs holds now."""
     with _alone(folder):
-        parts = [p for p in run_parts.folders(folder) if (p / "run.json").is_file()]
-        return run_parts.merge(folder, [runs.read_run(part) for part in parts])
+        return run_parts.merge(folder, [runs.read_run(p) for p in run_parts.folders(folder)])
 
 
 @contextmanager

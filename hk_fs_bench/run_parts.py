@@ -41,8 +41,13 @@ def part_name(index: int, count: int) -> str:
 
 
 def folders(folder: Path) -> list[Path]:
-    """The parts of a run folder; none if it has none."""
-    return sorted(path for path in (folder / "parts").glob("*") if path.is_dir())
+    """The parts of a run folder that have begun; none if it has none."""
+    files = ("run.json", "results_*.json", "*/results_*.json", "samples_*", "*/samples_*")
+    return sorted(
+        path
+        for path in (folder / "parts").glob("*")
+        if any(next(path.glob(pattern), None) for pattern in files)
+    )
 
 
 def check_same(where: Path, old: Mapping[str, Any], new: Mapping[str, Any], what: str) -> None:
@@ -75,6 +80,8 @@ def merge(folder: Path, parts: Sequence[Run]) -> Run:
     Raises:
         UserError: parts of different models or settings, or a prompt answered in two of them.
     """
+    # A part without an answer says nothing of what was asked; it counts where there is no other.
+    parts = [part for part in parts if part.rows] or parts
     first = parts[0]
     rows: dict[Key, dict[str, Any]] = {}
     source: dict[Key, Path] = {}

@@ -3,7 +3,7 @@
     python scripts/run_local.py MODEL [--scale one-gpu] [--regime paper] [--gpus N] [--part K/N]
 
 MODEL is a name of lm_eval_tasks/configs/, a Hub id, a model's folder or a YAML file. The same
-command again goes on where it stopped. The run's folder is printed last; scripts/score.py scores it.
+command again goes on where it stopped. The run's folder is printed last, for scripts/score.py.
 """
 
 from __future__ import annotations
@@ -127,6 +127,8 @@ def launch(args: argparse.Namespace, config: Config) -> int:
 def answer(args: argparse.Namespace, config: Config, share: Share) -> int:
     from hk_fs_bench import items, local_plan, local_runs
 
+    if Path(config.model_args["pretrained"]).is_dir():
+        say("reading the weights, to know them again")
     job = local_plan.plan(
         config,
         items.load(args.dataset, args.revision),

@@ -70,6 +70,7 @@ def test_any_model_is_asked_greedily(tmp_path):
         (b"tasks: [hk_fs]", "model_args.pretrained is missing"),
         (b"\xff\xfe", "no UTF-8"),
         (b"[]", "is no config of lm-eval"),
+        (b"model_args: {pretrained: a/b, tp_plan: auto}", "take the scale model-parallel or vllm"),
     ],
 )
 def test_a_broken_file_is_one_line(tmp_path, content, message):

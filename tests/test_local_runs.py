@@ -2,6 +2,7 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -135,6 +136,15 @@ def test_a_higher_limit_asks_the_rest(job):
     assert run.manifest["protocol"]["limit"] == 5
 
 
+def test_a_session_without_an_answer_binds_nothing(job):
+    """A model that could not be loaded, asked otherwise, or not at all, the next time."""
+    with pytest.raises(KeyboardInterrupt):
+        answer(job(model_args={"revision": "typo"}), Engine(die_after=0))
+    answer(job((0, 2)), Engine())
+    answer(job((1, 2)), Engine())
+    assert read_run(job().folder).manifest["complete"] is True
+
+
 def test_a_missing_part_makes_the_run_incomplete(job, small):
     from hk_fs_bench import items
 
@@ -255,7 +265,8 @@ def test_seconds_are_the_batchs_shared_out(job, small, monkeypatch):
     from hk_fs_bench import items
 
     clock = iter(range(0, 1000, 6))
-    monkeypatch.setattr(local_batches.time, "perf_counter", lambda: float(next(clock)))
+    time = SimpleNamespace(perf_counter=lambda: float(next(clock)), monotonic=lambda: 0.0)
+    monkeypatch.setattr(local_batches, "time", time)
     answer(job(batch=3), Engine())
     run = read_run(job().folder)
     assert {row["performance"]["batch_share_ms"] for row in run.rows.values()} == {2000.0}
@@ -264,7 +275,8 @@ def test_seconds_are_the_batchs_shared_out(job, small, monkeypatch):
         seconds = scores["tasks"][task]["seconds"]
         assert (seconds["mean"], seconds["n"]) == (2.0, 9)
         assert "shared out equally" in seconds["definition"]
-        assert scores["tasks"][task]["tokens"]["output"] == {"mean": 3.0, "n": 9}
+        tokens = scores["tasks"][task]["tokens"]["output"]
+        assert (tokens["mean"], tokens["n"]) == (3.0, 9)
 
 
 def test_a_batch_is_of_one_task_longest_first(job):
@@ -365,6 +377,14 @@ def test_a_repeated_last_document_of_accelerate_is_no_sample(tmp_path, dataset):
     path.write_text(json.dumps(results))
     run = lm_eval_runs.convert(folder, dataset=dataset)
     assert sorted(row["sample"] for row in run.rows.values()) == [0, 0]
+
+
+def test_a_scale_for_a_gpu_says_so_where_there_is_none(job, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    mine = job()
+    mine.config.lm_eval["device"] = "cuda"
+    with pytest.raises(UserError, match="needs a CUDA device"):
+        local_runs.run(mine)
 
 
 def test_vllm_gets_all_at_once(job, monkeypatch):

@@ -1,0 +1,154 @@
+"""Local runs with a real small model: as lm-eval answers, split, killed and resumed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hk_fs_bench import local_batches, local_configs, local_plan, local_runs, scoring
+from hk_fs_bench.runs import read_run
+
+pytestmark = pytest.mark.model
+ROOT = Path(__file__).resolve().parent.parent
+TASKS = ["hk_fs_mcq_hk", "hk_fs_oeq"]
+LIMIT, TOKENS = 3, 4
+
+
+@pytest.fixture(scope="module")
+def engine(small_model_folder):
+    import torch
+
+    from hk_fs_bench.hf_model import CountingHF
+
+    torch.set_num_threads(1)  # Several, beside other work, wait for one another.
+    return CountingHF(pretrained=str(small_model_folder), dtype="float32", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def plan(dataset, small_model_folder):
+    def make(out, part=(0, 1), *, batch=1, tokens=TOKENS, tasks=TASKS, limit=LIMIT):
+        config = local_configs.resolve(str(small_model_folder), "cpu")
+        config.lm_eval["batch_size"] = batch
+        config.lm_eval["gen_kwargs"]["max_gen_toks"] = tokens
+        share = local_plan.Share(*part)
+        return local_plan.plan(config, dataset, tasks=tasks, out=out, share=share, limit=limit)
+
+    return make
+
+
+def answers(folder):
+    return {
+        key: (row["output"], row["finish_reason"], row["token_usage"])
+        for key, row in read_run(folder).rows.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, plan, engine):
+    """One process's answers, one at a time."""
+    mine = plan(tmp_path_factory.mktemp("whole"))
+    local_runs.run(mine, load=lambda _: engine)
+    return answers(mine.folder)
+
+
+def test_shards_of_a_real_model_equal_one_process(tmp_path, plan, engine, whole):
+    for part in range(3):
+        local_runs.run(plan(tmp_path, (part, 3)), load=lambda _: engine)
+    parts = [read_run(plan(tmp_path, (part, 3)).part).rows for part in range(3)]
+    assert sum(map(len, parts)) == len(set().union(*parts)) == len(whole) == LIMIT * len(TASKS)
+    assert answers(plan(tmp_path).folder) == whole
+
+
+def command(model, out, *more):
+    words = [sys.executable, str(ROOT / "scripts/run_local.py"), str(model), "--scale", "cpu"]
+    words += ["--tasks", ",".join(TASKS), "--limit", str(LIMIT), "--max-new-tokens", str(TOKENS)]
+    return [*words, "--batch", "1", "--out", str(out), *more]
+
+
+ENV = os.environ | {"HF_HUB_OFFLINE": "1", "LMEVAL_LOG_LEVEL": "ERROR", "OMP_NUM_THREADS": "1"}
+
+
+def test_a_killed_process_goes_on_where_it_was(tmp_path, plan, engine, whole, small_model_folder):
+    words = command(small_model_folder, tmp_path)
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=ENV)
+    for line in process.stderr:
+        if line.startswith("2 of 6 answers"):
+            break
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    rest = plan(tmp_path)
+    assert 2 <= rest.done < 6
+    assert rest.done + len(rest.todo) == 6
+    kept = answers(rest.part)
+    local_runs.run(rest, load=lambda _: engine)
+    run = read_run(rest.folder)
+    assert answers(rest.folder) == whole
+    assert kept.items() <= answers(rest.folder).items()
+    assert len((rest.part / "predictions.jsonl").read_text().splitlines()) == 6
+    assert [s["answered"] for s in run.manifest["sessions"]][1] == len(rest.todo)
+
+
+def test_two_processes_of_a_launcher_share_the_work(tmp_path, dataset, whole, small_model_folder):
+    """Under a launcher each process answers its own share, on a CPU too."""
+    # What accelerate starts its processes with; its own --cpu wants MPI.
+    launch = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc_per_node",
+        "2",
+        "--standalone",
+    ]
+    done = subprocess.run(
+        [*launch, *command(small_model_folder, tmp_path)[1:]],
+        capture_output=True,
+        text=True,
+        env=ENV | {"ACCELERATE_USE_CPU": "true"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    folder = Path(done.stdout.splitlines()[-1])
+    assert sorted(path.name for path in (folder / "parts").iterdir()) == ["1-of-2", "2-of-2"]
+    assert answers(folder) == whole
+    assert read_run(folder).manifest["complete"] is True
+    assert scoring.score(read_run(folder), dataset)["tasks"][TASKS[0]]["answered"] == LIMIT
+
+
+def test_answers_and_counts_are_lm_evals(tmp_path, plan, engine, small_model_folder):
+    """The look for the end token's text that is left out changes no answer."""
+    from lm_eval.models.huggingface import HFLM
+
+    plain = HFLM(pretrained=str(small_model_folder), dtype="float32", device="cpu", batch_size=3)
+    mine = plan(tmp_path, batch=3, tokens=30, tasks=TASKS[:1], limit=6)
+    asked = local_runs.questions(engine, mine)
+    theirs = []
+    for start in (0, 3):
+        theirs += plain.generate_until(
+            [question.requests[0] for question in asked[start : start + 3]], disable_tqdm=True
+        )
+    rows = list(local_batches.answers(engine, asked, local_batches.Progress(6, 3)))
+    assert [row["output"] for row in rows] == theirs
+    ends = {row["finish_reason"] for row in rows}
+    assert ends == {"length", "stop"}  # Both kinds, or the test shows nothing.
+    for row in rows:
+        text = len(engine.tokenizer(row["output"], add_special_tokens=False)["input_ids"])
+        tokens = row["token_usage"]["output_tokens"]
+        if row["finish_reason"] == "length":
+            assert tokens == 30
+        else:
+            # The end token is generated too, and is in no text.
+            assert tokens == text + 1 <= 30
+
+
+def test_a_stop_text_that_is_no_end_token_still_stops(engine):
+    from lm_eval.api.instance import Instance
+
+    settings = {"until": [" "], "max_gen_toks": 30, "do_sample": False}
+    request = Instance("generate_until", {}, ("Exit signs are", settings), 0)
+    engine.batch_size_per_gpu = 1
+    (text,) = engine.generate_until([request], disable_tqdm=True)
+    assert " " not in text
+    ((_, _, tokens, end),) = engine.ends
+    assert (tokens < 30, end) == (True, "stop")
