@@ -100,7 +100,7 @@ def main() -> int:
     ]
     console = Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True)
     keys = {job.name: api_keys.find_key(job.provider) is not None for job in jobs}
-    console.print(api_report.plan_table(jobs, keys))
+    console.print(api_report.plan_table(jobs, keys, console.width))
     lines: list[str] = api_report.plan_notes(jobs)
     if args.show_payloads:
         lines += api_report.payloads(jobs)
@@ -120,12 +120,12 @@ def main() -> int:
 
 async def show(going: Sequence[Going]) -> None:
     """A progress bar on the terminal; in a file or a pipe, a line a minute."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     from hk_fs_bench import api_report
 
     total = sum(g.asked for g in going)
-    columns: list[Any] = [BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")]
+    columns: list[Any] = [BarColumn(bar_width=8), TextColumn("{task.description}")]
     if not sys.stderr.isatty():
         while True:
             await asyncio.sleep(60)

@@ -13,33 +13,49 @@ if TYPE_CHECKING:
     from hk_fs_bench.api_runs import Going
 
 
-def plan_table(jobs: Sequence[Job], keys: Mapping[str, bool]) -> Table:
-    """What will be asked, and what it will take. `keys` says whose key is at hand."""
+# Columns that the table needs with every cell in one line.
+WIDE = 130
+
+
+def plan_table(jobs: Sequence[Job], keys: Mapping[str, bool], width: int = WIDE) -> Table:
+    """What will be asked, and what it will take.
+
+    Args:
+        keys: whose key is at hand.
+        width: columns of the terminal; below `WIDE`, cells stand below one another.
+    """
     from rich.table import Table
     from rich.text import Text
 
+    wide = width >= WIDE
+    both = " / " if wide else "\n"
     table = Table(title="To be asked; tokens and USD: expected / at most")
     table.add_column("configuration", overflow="fold")
-    table.add_column("id at the service", overflow="fold")
-    for column in ("thinking", "search", "key"):
-        table.add_column(column)
+    if wide:
+        table.add_column("id at the service", overflow="fold")
+        for column in ("thinking", "search", "key"):
+            table.add_column(column)
     for column in ("calls", "done", "failed", "tokens in", "tokens out", "USD"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for job in jobs:
         e = job.estimate()
+        requested = job.manifest["model"]["requested_id"]
+        key = "yes" if keys[job.name] else "none needed" if not job.provider.key_required else "NO"
+        said = {"thinking": job.model.thinking.mode, "search": job.model.search.label, "key": key}
+        who = [job.name, requested, *said.values()]
+        if not wide:
+            names = list(dict.fromkeys((job.name, requested)))
+            who = ["\n".join([*names, *(f"{name} {value}" for name, value in said.items())])]
         # A name is text, whatever brackets it holds.
         table.add_row(
-            Text(job.name),
-            Text(job.manifest["model"]["requested_id"]),
-            job.model.thinking.mode,
-            job.model.search.label,
-            "yes" if keys[job.name] else "none needed" if not job.provider.key_required else "NO",
+            *map(Text, who),
             f"{len(job.todo):,}",
             f"{job.done:,}",
             f"{job.failed:,}",
             f"{e.tokens_in:,}",
-            f"{_known(e.tokens_out)} / {e.tokens_out_most:,}",
-            f"{_usd(e.usd)} / {_usd(e.usd_most)}",
+            f"{_known(e.tokens_out)}{both}{e.tokens_out_most:,}",
+            f"{_usd(e.usd)}{both}{_usd(e.usd_most)}",
+            end_section=not wide,
         )
     return table
 
@@ -83,14 +99,13 @@ def state(going: Sequence[Going]) -> str:
     done, failed = sum(g.answered for g in going), sum(g.failed for g in going)
     times = [left for g in going if (left := g.seconds_left) is not None]
     parts = [
-        f"{done:,} done",
+        f"{done:,}/{sum(g.asked for g in going):,} done",
         f"{failed:,} failed",
         f"{sum(g.session.sending for g in going)} in flight",
-        f"{sum(g.job.tokens for g in going):,} tokens",
+        *([f"{_clock(max(times))} left"] if times else []),
         f"{sum(g.job.usd for g in going):.4f} USD",
+        f"{sum(g.job.tokens for g in going):,} tokens",
     ]
-    if times:
-        parts.append(f"{_clock(max(times))} left")
     return " · ".join(parts)
 
 

@@ -1,11 +1,13 @@
 """api_runners/run.py from outside: complete runs, plans, money, keys, labels, mistakes."""
 
+import io
 import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
-from hk_fs_bench import api_models, items, prompts, runs, scoring
+from hk_fs_bench import api_models, api_plan, api_report, items, prompts, runs, scoring
 from tests.api_command import KEY, MODELS, ROOT, Command, environment, in_process, score
 from tests.fault_server import FaultServer, Reply, error, model_answer, ok
 
@@ -63,6 +65,24 @@ def test_every_configuration_of_the_paper_can_be_planned(tmp_path):
     assert done.returncode == 0, done.stderr
     for name in names:
         assert name in done.stdout
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_a_plan_fits_its_terminal(tmp_path, dataset, width):
+    registry = api_models.load()
+    names = [n for n, m in registry.models.items() if m.paper is not None]
+    plan = {"tasks": ["hk_fs"], "regime": "paper", "out": tmp_path}
+    jobs = [api_plan.plan(registry, name, dataset, **plan) for name in names]
+    text = io.StringIO()
+    table = api_report.plan_table(jobs, dict.fromkeys(names, False), width)
+    Console(file=text, width=width).print(table)
+    shown = text.getvalue()
+    assert "…" not in shown
+    for job in jobs:
+        estimate = job.estimate()
+        for part in (job.name, f"{estimate.tokens_in:,}", f"{estimate.tokens_out_most:,}"):
+            assert part in shown
+    assert max(map(len, shown.splitlines())) <= width
 
 
 def test_money(tmp_path):
