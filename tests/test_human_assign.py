@@ -251,7 +251,7 @@ def test_few_expert_answers_reach_every_batch(dataset, tmp_path):
 
 def test_too_few_expert_answers_are_refused(dataset, tmp_path):
     few = assign.Controls({dataset.items("oeq")[0].id: "Mine."}, {}, {"expert": "x.csv"})
-    with pytest.raises(UserError, match="would have no expert-written answer, of a1"):
+    with pytest.raises(UserError, match="no question with an expert-written answer: a1"):
         draw(tmp_path / "s", dataset, controls=few)
     assert not (tmp_path / "s").exists()
 
@@ -270,6 +270,7 @@ def test_an_edition_without_annotations_may_be_rated_by_all(dataset, tmp_path):
         ({"team": TEAM[:4]}, "question ratings without a rater: 60 of fire_engineer"),
         ({"team": TEAM[:5]}, "30 of fire_engineer"),
         ({"per_question": 1}, "at least two raters"),
+        ({"most": 0}, "at least one question"),
     ],
 )
 def test_infeasible_wishes(dataset, tmp_path, change, message):
@@ -419,6 +420,17 @@ def test_a_third_rater_sees_the_whole_question(dataset, tmp_path):
     assert {s.item_id for s in new} == set(models)
     for screen in new:
         assert screen.repeat or len(screen.candidates) >= 3
+
+
+def test_a_later_draw_does_with_the_expert_answers_there_are(dataset, tmp_path):
+    some = [i for i in dataset.items("oeq") if not i.engineering_related][:20]
+    some += [i for i in dataset.items("oeq") if i.engineering_related][:20]
+    texts = {item.id: "Mine." for item in some}
+    controls = assign.Controls(texts, {}, {"expert": "x.csv"})
+    study = draw(tmp_path / "s", dataset, controls=controls)
+    bare = next(q for q in study.questions if q not in texts)
+    lines = assign.extend_study(study.folder, TEAM, {}, [bare])
+    assert "1 batches have no question with an expert-written answer: a" in lines[0]
 
 
 @pytest.mark.parametrize(

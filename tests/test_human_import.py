@@ -681,9 +681,19 @@ def test_withdrawal_leaves_nothing(study, tmp_path, emails):
     assert rows(study.folder, "ratings.jsonl") == kept
     assert "withdrew" in rows(study.folder, "unused.jsonl")[-1]["reason"]
     assert all("mine alone" not in p.read_text() for p in (study.folder / "returns").iterdir())
-    for name in ("a1", "nobody"):
-        with pytest.raises(UserError, match=r"withdrew already|has no rater"):
-            withdraw(study.folder, name)
+    with pytest.raises(UserError, match="has no rater nobody"):
+        withdraw(study.folder, "nobody")
+
+
+def test_a_withdrawal_that_was_stopped_can_be_ended(study, tmp_path):
+    bring_in(study.folder, [written(tmp_path, "a.json", result(study))])
+    broken = study.folder / "returns" / "broken.json"
+    broken.write_text("{", "utf-8")
+    with pytest.raises(UserError, match="is broken"):
+        withdraw(study.folder, "a1")
+    broken.unlink()
+    assert "a1: " in withdraw(study.folder, "a1")[0]
+    assert not rows(study.folder, "ratings.jsonl")
 
 
 def test_a_judge_is_a_rater_of_another_kind(study):

@@ -48,6 +48,8 @@ def chosen_items(
     dataset: Dataset, sources: Sequence[Source], most: int | None = None
 ) -> tuple[list[OEQItem], list[str]]:
     """The questions that every run answered, the first `most` of them, and notes on the others."""
+    if most is not None and most < 1:
+        raise UserError(f"--questions {most}: at least one question has to be rated")
     items = cast("Sequence[OEQItem]", dataset.items("oeq"))
     shared = [item for item in items if all(item.id in one.answers for one in sources)]
     if not shared:
@@ -174,11 +176,11 @@ def extend_study(
     if not any(wanted.values()):
         write_study(study)
         return ["nothing to draw: every question has its raters", *summary(study)]
-    draw_batches(study, key, wanted, held)
+    lacking = draw_batches(study, key, wanted, held)
     write_study(study)
     dropped = {(s.rater, s.batch) for s in screens if s.superseded}
     notes = [f"{len(dropped)} batches are superseded; make the forms anew"] if dropped else []
-    return [*notes, *summary(study)]
+    return [*notes, *lacking, *summary(study)]
 
 
 def summary(study: Study) -> list[str]:

@@ -30,8 +30,19 @@ def draw_batches(
     key: Mapping[str, Any],
     wanted: Mapping[str, int],
     held: Mapping[str, Collection[str]],
-) -> None:
-    """Find raters for `wanted` (question → how many more) and append their batches."""
+) -> list[str]:
+    """Find raters for `wanted` (question → how many more) and append their batches.
+
+    Args:
+        held: rater → the questions that they have already.
+
+    Returns:
+        Notes: a study's first draw has an expert-written answer in every batch or is refused; a
+        later one, of the questions that happened to be open, may lack some.
+
+    Raises:
+        UserError: too few raters, capacities or expert-written answers.
+    """
     study.settings["draws"] += 1
     rng = Random(f"{study.settings['seed']}/draw/{study.settings['draws']}")
     pools = _pools(key)
@@ -62,12 +73,16 @@ def draw_batches(
             if needs_expert and not expert & set(batch):
                 lacking_expert.append(rater)
             study.assignment += _screens(rater, used[rater], batch, pools, rng)
-    if lacking_expert:
-        people = ", ".join(f"{r} ({n})" for r, n in sorted(Counter(lacking_expert).items()))
+    if not lacking_expert:
+        return []
+    people = ", ".join(f"{r} ({n})" for r, n in sorted(Counter(lacking_expert).items()))
+    lack = f"{len(lacking_expert)} batches have no question with an expert-written answer: {people}"
+    if study.settings["draws"] == 1:
         raise UserError(
-            f"{len(lacking_expert)} batches would have no expert-written answer, of {people}; "
-            "write answers to more questions of their role, or do without (--no-expert-answers)"
+            f"{lack}; write answers to more questions of their role, or do without "
+            "(--no-expert-answers)"
         )
+    return [lack]
 
 
 def _pools(key: Mapping[str, Any]) -> dict[str, _Pool]:

@@ -20,16 +20,17 @@ def withdraw(folder: Path, rater: str) -> list[str]:
         Lines that say what was deleted and what the organiser still has to delete elsewhere.
     """
     study = read_study(folder)
-    if rater in study.settings["withdrawn"]:
-        raise UserError(f"{rater} withdrew already")
-    if rater not in study.raters:
+    again = rater in study.settings["withdrawn"]
+    if not again and rater not in study.raters:
         raise UserError(f"{study.name} has no rater {rater}; it has {', '.join(study.raters)}")
-    # The mark first: a command that is stopped half-way can't count these rows any more.
-    study.settings["withdrawn"].append(rater)
-    study.settings["settled"].pop(rater, None)
-    del study.raters[rater]
-    study.assignment = [screen for screen in study.assignment if screen.rater != rater]
-    write_study(study)
+    if not again:
+        # The mark first: a command that is stopped half-way can't count these rows any more, and
+        # the same command ends what it began.
+        study.settings["withdrawn"].append(rater)
+        study.settings["settled"].pop(rater, None)
+        del study.raters[rater]
+        study.assignment = [screen for screen in study.assignment if screen.rater != rater]
+        write_study(study)
     count = returns.take_out(folder, rater)
     found = rebuild(folder)
     forms = [p for p in (folder / "forms").glob("*") if _is_of(p.stem, rater)]
