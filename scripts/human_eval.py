@@ -77,7 +77,7 @@ def draw_again(args: argparse.Namespace) -> list[str]:
     held = study.read_study(args.study)
     present = [one for one in held.raters.values() if not one.left]
     raters = workload.read_raters(args.raters) if args.raters else present
-    called = ratings.disputed(ratings.read_ratings(args.study)) if args.third else set()
+    called = assign.disputed(ratings.read_ratings(args.study)) if args.third else set()
     done = ratings.rated_batches(args.study)
     notes = [f"{len(called)} questions call for a third rater"] if args.third else []
     found = assign.extend_study(args.study, raters, done, called, keep_sent=args.keep_sent)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.human import ratings, returns, rubric
+from hk_fs_bench.human import assign, ratings, returns, rubric
 from hk_fs_bench.human.importing import bring_in, read_file
 from hk_fs_bench.human.study import Rater, Study, read_key, read_study
 from hk_fs_bench.human.timestamps import read_time
@@ -325,8 +325,6 @@ def test_what_settles_nothing(study, wish):
 
 
 def test_superseded_forms_still_count(study, tmp_path):
-    from hk_fs_bench.human import assign
-
     old = written(tmp_path, "a.json", result(study))
     expected = len(candidates(study))
     assign.extend_study(study.folder, [*study.raters.values(), Rater("a9", "architect", 40)], {})
@@ -704,7 +702,7 @@ def test_a_judge_is_a_rater_of_another_kind(study):
     assert {(r["kind"], r["rater"], r["role"], r["batch"]) for r in found} == {
         ("model", "org/judge", None, None)
     }
-    assert ratings.disputed(found) == set()
+    assert assign.disputed(ratings.read_ratings(study.folder)) == set()
 
 
 def test_far_apart_ratings_call_a_third(study):
@@ -717,8 +715,8 @@ def test_far_apart_ratings_call_a_third(study):
         for n, one in enumerate([("full",), ("major", low)], 1):
             held = human_study.given(f"a{n}", name, *one)
             returns.store(study.folder, human_study.returned(held, source=f"{low}{n}.json"))
-        found = ratings.rebuild(study.folder).ratings
-        assert bool(ratings.disputed(found)) is called
+        ratings.rebuild(study.folder)
+        assert bool(assign.disputed(ratings.read_ratings(study.folder))) is called
         shutil.rmtree(study.folder / "returns")
 
 

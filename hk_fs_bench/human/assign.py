@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.human import candidates, rubric, workload
+from hk_fs_bench.human import candidates, figures, rubric, workload
 from hk_fs_bench.human.batches import draw_batches
 from hk_fs_bench.human.candidates import Origin, Source
 from hk_fs_bench.human.draw import draw_blocks
@@ -181,6 +181,16 @@ def extend_study(
     dropped = {(s.rater, s.batch) for s in screens if s.superseded}
     notes = [f"{len(dropped)} batches are superseded; make the forms anew"] if dropped else []
     return [*notes, *lacking, *summary(study)]
+
+
+def disputed(rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The questions with an answer on which its two raters are so far apart that a third is called.
+
+    Args:
+        rows: of `ratings.read_ratings`.
+    """
+    found = figures.third_raters(figures.of_kind(rows, "expert"), rubric.load())
+    return {one["item_id"] for one in found if not one["settled"]}
 
 
 def summary(study: Study) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -108,17 +108,6 @@ def rated_batches(folder: Path) -> dict[tuple[str, int], set[str]]:
         if row["kind"] == "expert":
             found[row["rater"], row["batch"]].add(row["candidate"])
     return dict(found)
-
-
-def disputed(rows: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The questions with an answer on whose accuracy its two raters differ so far that a third is
-    called (`third_rater_gap` of the rubric). `rows`: of ratings.jsonl."""
-    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in rows:
-        if row["kind"] == "expert" and not row["repeat"]:
-            scores[row["item_id"], row["candidate"]].append(row["score"])
-    gap = rubric.load().third_rater_gap - 1e-9
-    return {item for (item, _), s in scores.items() if len(s) == 2 and max(s) - min(s) >= gap}
 
 
 def origin(about: Mapping[str, Any]) -> dict[str, Any]:
