@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hk_fs_bench import local_batches, local_configs, local_plan, local_runs, scoring
+from hk_fs_bench import local_configs, local_plan, local_runs, scoring
 from hk_fs_bench.runs import read_run
 
 pytestmark = pytest.mark.model
 ROOT = Path(__file__).resolve().parent.parent
 TASKS = ["hk_fs_mcq_hk", "hk_fs_oeq"]
-LIMIT, TOKENS = 3, 4
+LIMIT, TOKENS = 2, 4
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +75,19 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path, plan, engine, whole, sm
     words = command(small_model_folder, tmp_path)
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=ENV)
     for line in process.stderr:
-        if line.startswith("2 of 6 answers"):
+        if line.startswith("1 of 4 answers"):
             break
     process.send_signal(signal.SIGKILL)
     process.communicate()
     rest = plan(tmp_path)
-    assert 2 <= rest.done < 6
-    assert rest.done + len(rest.todo) == 6
+    assert 1 <= rest.done < 4
+    assert rest.done + len(rest.todo) == 4
     kept = answers(rest.part)
     local_runs.run(rest, load=lambda _: engine)
     run = read_run(rest.folder)
     assert answers(rest.folder) == whole
     assert kept.items() <= answers(rest.folder).items()
-    assert len((rest.part / "predictions.jsonl").read_text().splitlines()) == 6
+    assert len((rest.part / "predictions.jsonl").read_text().splitlines()) == 4
     assert [s["answered"] for s in run.manifest["sessions"]][1] == len(rest.todo)
 
 
@@ -116,39 +116,35 @@ def test_two_processes_of_a_launcher_share_the_work(tmp_path, dataset, whole, sm
     assert scoring.score(read_run(folder), dataset)["tasks"][TASKS[0]]["answered"] == LIMIT
 
 
-def test_answers_and_counts_are_lm_evals(tmp_path, plan, engine, small_model_folder):
+def ask(model, *prompts, until=(), tokens=24):
+    from lm_eval.api.instance import Instance
+
+    settings = {"until": list(until), "max_gen_toks": tokens, "do_sample": False}
+    model.batch_size_per_gpu = len(prompts)
+    return model.generate_until(
+        [Instance("generate_until", {}, (text, dict(settings)), 0) for text in prompts],
+        disable_tqdm=True,
+    )
+
+
+def test_answers_and_counts_are_lm_evals(engine, small_model_folder):
     """The look for the end token's text that is left out changes no answer."""
     from lm_eval.models.huggingface import HFLM
 
-    plain = HFLM(pretrained=str(small_model_folder), dtype="float32", device="cpu", batch_size=3)
-    mine = plan(tmp_path, batch=3, tokens=30, tasks=TASKS[:1], limit=6)
-    asked = local_runs.questions(engine, mine)
-    theirs = []
-    for start in (0, 3):
-        theirs += plain.generate_until(
-            [question.requests[0] for question in asked[start : start + 3]], disable_tqdm=True
-        )
-    rows = list(local_batches.answers(engine, asked, local_batches.Progress(6, 3)))
-    assert [row["output"] for row in rows] == theirs
-    ends = {row["finish_reason"] for row in rows}
-    assert ends == {"length", "stop"}  # Both kinds, or the test shows nothing.
-    for row in rows:
-        text = len(engine.tokenizer(row["output"], add_special_tokens=False)["input_ids"])
-        tokens = row["token_usage"]["output_tokens"]
-        if row["finish_reason"] == "length":
-            assert tokens == 30
-        else:
-            # The end token is generated too, and is in no text.
-            assert tokens == text + 1 <= 30
+    plain = HFLM(pretrained=str(small_model_folder), dtype="float32", device="cpu")
+    told = ("What is 1 + 1? Give the number alone.", "Write the numbers from 1 to 100.")
+    prompts = [engine.apply_chat_template([{"role": "user", "content": text}]) for text in told]
+    texts = ask(engine, *prompts)
+    assert texts == ask(plain, *prompts)
+    ends = {prompt: (text, tokens, end) for prompt, text, tokens, end in engine.ends}
+    assert [ends[prompt][0] for prompt in prompts] == texts
+    counted = [len(engine.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
+    # The end token is generated too, and is in no text.
+    assert [ends[prompt][1:] for prompt in prompts] == [(counted[0] + 1, "stop"), (24, "length")]
 
 
 def test_a_stop_text_that_is_no_end_token_still_stops(engine):
-    from lm_eval.api.instance import Instance
-
-    settings = {"until": [" "], "max_gen_toks": 30, "do_sample": False}
-    request = Instance("generate_until", {}, ("Exit signs are", settings), 0)
-    engine.batch_size_per_gpu = 1
-    (text,) = engine.generate_until([request], disable_tqdm=True)
+    (text,) = ask(engine, "Exit signs are", until=[" "])
     assert " " not in text
     ((_, _, tokens, end),) = engine.ends
-    assert (tokens < 30, end) == (True, "stop")
+    assert (tokens < 24, end) == (True, "stop")
