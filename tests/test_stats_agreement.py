@@ -5,6 +5,7 @@ one, D_ratings_statistics.jsonl; its cases about survey exports are not for this
 """
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -115,6 +116,9 @@ def test_one_way_of_any_design(ratings):
         wanted = scipy_stats.f_oneway(*ratings)
         assert found.more["F"] == pytest.approx(wanted.statistic, rel=1e-6)
         assert found.p == pytest.approx(wanted.pvalue, rel=1e-6)
+        if found.more["F"] == 0:
+            assert (found.ci95, found.interval) == (None, "none: F is 0")
+            return
         low, high = found.ci95
         assert low <= found.value <= high
         if average.value is not None:
@@ -204,3 +208,35 @@ def test_spearman_of_clusters():
 def test_unequal_lengths_are_a_fault():
     with pytest.raises(ValueError, match="2 values of x and 3 of y"):
         stats.spearman([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "80"])
+def test_what_is_no_number_is_refused_and_never_counted(bad):
+    for call in (
+        lambda: stats.icc_one_way([[bad, 90], [80, 80]]),
+        lambda: stats.icc_two_way({"a": {"x": bad, "y": 1}, "b": {"x": 1, "y": 2}}),
+        lambda: stats.krippendorff_alpha([[bad, 90], [80, 80]]),
+    ):
+        with pytest.raises(ValueError, match="is no number"):
+            call()
+    if bad != float("inf"):
+        with pytest.raises(ValueError, match="is no number"):
+            stats.spearman([bad, 2, 3, 4], [1, 2, 3, 4])
+
+
+def test_a_perfect_order_is_no_certainty():
+    found = stats.spearman(range(12), range(12))
+    assert (found.value, found.ci95, found.interval) == (1.0, None, "none: all pairs alike")
+    assert found.p == pytest.approx(2 / math.factorial(12))
+    assert stats.spearman([1, 2, 3, 4, 5], [5, 4, 3, 2, 1]).value == -1.0
+
+
+def test_like_differences_and_impossible_shares():
+    alike = stats.Pooled.of_means([1.0, 0.0, 1.0], "abc")
+    found = stats.paired_bootstrap(alike, alike)
+    assert (found.value, found.ci95, found.p) == (0.0, None, 1.0)
+    for successes in (-1, 11):
+        with pytest.raises(ValueError, match="successes of 10"):
+            stats.wilson(successes, 10)
+    opposite = stats.icc_one_way([[0, 100], [0, 100], [100, 0]])
+    assert (opposite.value, opposite.ci95, opposite.interval) == (-1.0, None, "none: F is 0")

@@ -134,7 +134,8 @@ def test_a_few_questions_tell_no_more_than_their_signs():
 def test_paired_bootstrap_of_like_runs():
     values = stats.Pooled.of_means([0.1, 0.5, 0.9], ["a", "b", "c"])
     found = stats.paired_bootstrap(values, values)
-    assert (found.value, found.ci95, found.p) == (0.0, (0.0, 0.0), 1.0)
+    assert (found.value, found.ci95, found.p) == (0.0, None, 1.0)
+    assert found.interval == "none: all questions alike"
 
 
 def test_paired_bootstrap_pairs_by_question():

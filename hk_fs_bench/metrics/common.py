@@ -47,7 +47,8 @@ class Scored:
         found = self.pooled(clusters).estimate()
         if found.value is None:
             return found.with_(reason=self.nothing, signature=self.signature)
-        one_each = len(self.rows) == found.n and {*self.rows} <= {0.0, 1.0}
+        known = [row for row in self.rows if row is not None]
+        one_each = len(known) == found.n and {*known} <= {0.0, 1.0}
         if self.is_share and (one_each or found.ci95 is None):
             found = found.with_(ci95=wilson(found.value * found.n, found.n), interval="wilson")
         return found.with_(signature=self.signature)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from hk_fs_bench.stats.estimate import Estimate, undefined
+from hk_fs_bench.stats.estimate import Estimate, check_numbers, undefined
 from hk_fs_bench.stats.intervals import RESAMPLES, Pooled, bootstrap, cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def icc_one_way(
     """
     import numpy as np
 
+    check_numbers(*ratings)
     groups = [np.asarray(group, dtype=float) for group in ratings if len(group)]
     form, items = f"ICC(1,{'k' if average else '1'})", len(groups)
     total = sum(map(len, groups))
@@ -136,6 +137,7 @@ def icc_two_way(
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         why = f"not fully crossed ({', '.join(missing[:3])}{more} missing): use the one-way form"
         return undefined(why, n, unit, form=form)
+    check_numbers(*(row.values() for row in table.values()))
     x = np.array([[row[rater] for rater in raters] for row in table.values()], dtype=float)
     rows, columns, grand = x.mean(axis=1), x.mean(axis=0), float(x.mean())
     df1, df2 = n - 1, (n - 1) * (k - 1)
@@ -180,6 +182,8 @@ def krippendorff_alpha(
         level: what may be said of the distance of two ratings.
         clusters: one for each item.
     """
+    if level != "nominal":
+        check_numbers(*ratings)
     rated = [list(group) for group in ratings if len(group) > 1]
     if not rated:
         return undefined("needs at least two raters for some item", 0, unit, level=level)
@@ -242,6 +246,10 @@ def _of_squares(
     def icc(ratio: float) -> float:
         return 1 - 1 / ratio if average else (ratio - 1) / (ratio + k - 1)
 
+    if ratio < 1e-12:
+        return Estimate(
+            icc(ratio), n, unit, None, "none: F is 0", 1.0, "F", more={**more, "F": 0.0}
+        )
     low, high = ratio / float(f.ppf(0.975, df1, df2)), ratio * float(f.ppf(0.975, df2, df1))
     p = float(f.sf(ratio, df1, df2))
     return Estimate(

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from hk_fs_bench.stats.estimate import Estimate, undefined
+from hk_fs_bench.stats.estimate import Estimate, check_numbers, undefined
 from hk_fs_bench.stats.intervals import RESAMPLES, SEED, Pooled, cluster_bootstrap, percentiles
 
 if TYPE_CHECKING:
@@ -40,13 +40,14 @@ def spearman(
     44:470, without clusters), for `smallest_rho`.
 
     Raises:
-        ValueError: `x` and `y` of different lengths.
+        ValueError: `x` and `y` of different lengths, or a value that is no number.
     """
     import numpy as np
     from scipy.stats import rankdata
 
     if len(x) != len(y):
         raise ValueError(f"{len(x)} values of x and {len(y)} of y")
+    check_numbers(x, y, finite=False)
     n = len(x)
     if n < 3:
         return undefined("needs at least three pairs", n, unit)
@@ -68,6 +69,9 @@ def spearman(
         p, test, se = _cluster_p(rho, drawn, groups)
         over, more = "clusters", {"se_z": se, "clusters": groups}
     how = f"bootstrap over {over}, {_RESAMPLES} draws" if interval else "none: too few to resample"
+    if interval and interval[1] - interval[0] < 1e-9:
+        # Resampling takes what is alike for certain.
+        interval, how = None, f"none: all {over} alike"
     return Estimate(rho, n, unit, interval, how, p, test, more=more)
 
 
@@ -138,9 +142,10 @@ def _pearson(ranks: Floats) -> float:
 
     centred = ranks - ranks.mean(axis=1, keepdims=True)
     spread = np.sqrt((centred**2).sum(axis=1)).prod()
-    return (
-        math.nan if spread == 0 else float(np.clip((centred[0] * centred[1]).sum() / spread, -1, 1))
-    )
+    if spread == 0:
+        return math.nan
+    rho = float((centred[0] * centred[1]).sum() / spread)
+    return math.copysign(1.0, rho) if abs(rho) > 1 - 1e-12 else rho
 
 
 def _p(x: Sequence[float], y: Sequence[float], ranks: Floats, rho: float) -> tuple[float, str]:
@@ -150,7 +155,9 @@ def _p(x: Sequence[float], y: Sequence[float], ranks: Floats, rho: float) -> tup
         return _exact_p(ranks, rho), "exact, all orders"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return float(spearmanr(x, y).pvalue), "t approximation"
+        p = float(spearmanr(x, y).pvalue)
+    # No test of n ranks can say less than that all but two of their orders are less far from 0.
+    return max(p, 2 / math.factorial(min(len(x), 20))), "t approximation"
 
 
 def _cluster_p(
@@ -164,6 +171,8 @@ def _cluster_p(
     if drawn is None or len(found) < 0.95 * len(drawn) or abs(rho) >= 1:
         return None, None, None
     se = float(np.arctanh(found).std())
+    if se < 1e-9:
+        return None, None, None
     p = float(2 * t.sf(abs(math.atanh(rho)) / se, clusters - 1))
     return p, f"t of Fisher's z, bootstrap over {clusters} clusters", se
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import numbers
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Estimate:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        numbers = (self.value, self.p, *(self.ci95 or ()))
-        if any(number is not None and not math.isfinite(number) for number in numbers):
+        held = (self.value, self.p, *(self.ci95 or ()))
+        if any(number is not None and not math.isfinite(number) for number in held):
             raise ValueError(f"a figure that is no finite number: {self}")
         if self.value is None and not self.reason:
             raise ValueError("an undefined figure says why")
@@ -50,6 +51,14 @@ class Estimate:
             if (value := getattr(self, name)) is not None:
                 out[name] = value
         return out | dict(self.more)
+
+
+def check_numbers(*groups: Iterable[object], finite: bool = True) -> None:
+    """ValueError for a value that is no number, or NaN: nothing that is missing counts as one."""
+    for value in (value for group in groups for value in group):
+        known = isinstance(value, numbers.Real) and not math.isnan(value)
+        if not known or (finite and math.isinf(cast(float, value))):
+            raise ValueError(f"{value!r} is no number to reckon with: leave out what is missing")
 
 
 def undefined(reason: str, n: int = 0, unit: str = "questions", **more: Any) -> Estimate:

@@ -31,7 +31,12 @@ def wilson(successes: float, n: int, z: float = Z95) -> tuple[float, float] | No
 
     Returns:
         (low, high) as fractions; None for n = 0.
+
+    Raises:
+        ValueError: fewer successes than 0, or more than n.
     """
+    if not -1e-9 <= successes <= n + 1e-9:
+        raise ValueError(f"{successes} successes of {n}")
     if n == 0:
         return None
     p = successes / n

@@ -108,6 +108,9 @@ def paired_bootstrap(
     sides = min((drawn <= 0).sum(), (drawn >= 0).sum())
     p = min(1.0, max(2 * (int(sides) + 1) / (len(drawn) + 1), 2.0 ** (1 - len(shared))))
     how = f"paired bootstrap over {unit}, {resamples} draws"
+    if interval[1] - interval[0] < 1e-12:
+        # Resampling takes what is alike for certain.
+        return Estimate(value, len(shared), unit, None, f"none: all {unit} alike", p, how)
     return Estimate(value, len(shared), unit, interval, how, p, how)
 
 
