@@ -69,7 +69,11 @@ STATUS_OF_CODE = {
     "insufficient_quota": 429,
     "billing_error": 402,
 }
-_DAILY = re.compile(r"\b(?:RPD|TPD)\b|\b(?:requests|tokens) per day\b")
+# The one thing that many say in words alone. A message that names both limits decides nothing.
+_DAILY = re.compile(
+    r"\b(?:RPD|TPD)\b|(?i:\bper[ -]day\b|\bdaily\W+(?:\w+\W+)?(?:limit|quota|allocation)\b)"
+)
+_BY_MINUTE = re.compile(r"\b(?:RPM|TPM)\b|(?i:\bper[ -]min)")
 # Where a message quotes the request, the quotation may be long.
 MESSAGE_LENGTH = 300
 
@@ -233,7 +237,9 @@ def _daily(error: Mapping[str, Any], message: str) -> bool:
         for violation in detail.get("violations") or []
         if isinstance(violation, Mapping)
     ]
-    return any("perday" in quota.lower() for quota in ids) or bool(_DAILY.search(message))
+    if ids:
+        return any("perday" in quota.lower() for quota in ids)
+    return bool(_DAILY.search(message)) and not _BY_MINUTE.search(message)
 
 
 def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -36,6 +36,11 @@ LONGEST_WAIT_S = 30.0
 CONNECT_S = 30.0
 # Longer than any answer, its reasoning and a stream's packaging: what goes on beyond it never ends.
 LONGEST_BODY = 64 * 2**20
+# One and the same limit, old and new.
+OTHER_NAME = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
 # The service may have answered, and will want its money.
 LOST = ("timeout", "connection", "bad_body", "stream_cut")
 # Calls in a row that failed for good before a model is given up.
@@ -93,6 +98,8 @@ class Session:
         self.lost_usd = 0.0
         # Fields that the server refused and that are not sent again: name → why.
         self.dropped: dict[str, str] = {}
+        # Limits that the server wants under their other name: name → that name.
+        self._renamed: dict[str, str] = {}
         self._failed_in_a_row = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._sending: set[asyncio.Task[Any]] = set()
@@ -176,9 +183,13 @@ class Session:
         while True:
             if self.stopped is not None:
                 raise Stopped(self.stopped)
+            slot = await self.account.pace.slot(again=attempt > 0)
+            # Not before: another call may have learnt it while this one waited.
+            for old, new in self._renamed.items():
+                if old in body:
+                    body[new] = body.pop(old)
             for name in self.dropped:
                 body.pop(name, None)
-            slot = await self.account.pace.slot(again=attempt > 0)
             attempt += 1
             deadline = deadline or loop.time() + self.model.deadline_s
             left = max(1.0, deadline - loop.time())
@@ -279,8 +290,14 @@ class Session:
         )
 
     def _mend(self, body: dict[str, Any], failure: Failure, droppable: Collection[str]) -> bool:
-        """Take the refused field out of this and all later requests; whether that could be done."""
+        """Take the refused field out of this and all later requests, or send the limit under its
+        other name; whether that could be done."""
         name = failure.parameter or ""
+        other = OTHER_NAME.get(name)
+        if other is not None and name in body and name not in self._renamed.values():
+            self._renamed[name] = other
+            self.dropped[name] = f"sent as {other}; the server refused it: {failure.message}"
+            return True
         if name not in droppable or body.pop(name, None) is None:
             return False
         self.dropped[name] = f"the server refused it: {failure.message}"

@@ -303,6 +303,35 @@ def test_a_refused_request_among_answered_ones_fails_alone(status):
     assert session.stopped is None
 
 
+def test_a_limit_is_sent_under_the_name_that_the_server_takes():
+    def respond(request):
+        bad = "max_completion_tokens" in request.body
+        return error(400, param="max_completion_tokens") if bad else model_answer(request)
+
+    with FaultServer(respond) as server:
+        answers, session = ask(server, [f"q{n}" for n in range(9)], pace=Pace(3, 3))
+    assert [a.status for a in answers] == ["ok"] * 9
+    assert len(server.requests) <= 9 + 3
+    assert server.requests[-1].body["max_tokens"] == 512
+    assert "sent as max_tokens" in session.dropped["max_completion_tokens"]
+
+
+def test_a_field_that_was_refused_once_is_not_sent_by_calls_that_wait():
+    def respond(request):
+        return error(400, param="seed") if "seed" in request.body else model_answer(request)
+
+    async def run(url):
+        account = Account(PROVIDER, url, KEY, Pace(3, 3))
+        async with Session(MODEL, account) as session:
+            calls = (session.ask(body(f"q{n}") | {"seed": 1}, droppable={"seed"}) for n in range(9))
+            return await asyncio.gather(*calls)
+
+    with FaultServer(respond) as server:
+        answers = asyncio.run(run(server.url))
+    assert [a.status for a in answers] == ["ok"] * 9
+    assert len(server.requests) <= 9 + 3
+
+
 def test_a_permanent_error_stops_its_model_and_no_other():
     def respond(request):
         return error(404, code="model_not_found") if "bad" in request.prompt else ok("B")
