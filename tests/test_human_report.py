@@ -14,6 +14,7 @@ from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import report as reporting
 from hk_fs_bench.human import report_tables
 from hk_fs_bench.human.report import write_report
+from hk_fs_bench.leaderboard import studies
 from tests.simulated_ratings import World, draw, rating, write_study
 
 WORLD = World(questions=12, raters=9)
@@ -180,7 +181,10 @@ def test_published_scores(built):
         assert one["accuracy"] == wanted
         assert one["raters"] == 9
     judge = json.loads((base / "studies" / files[0]).read_text())
-    assert judge["kind"] == "model"
+    assert (judge["kind"], judge["study"]) == ("model", "pilot, judged by org/judge (none)")
+    # The board takes them as they are.
+    found = studies.read(base / "studies")
+    assert set(found) == {"expert", "model"}
     assert {one["raters"] for one in judge["models"]} == {1}
 
 
@@ -206,6 +210,18 @@ def test_the_same_again(small, tmp_path):
     assert [x for x in one if not x.startswith("written")] == [
         x for x in two if not x.startswith("written")
     ]
+
+
+def test_an_edition_without_a_version(small, tmp_path):
+    folder, runs = small
+    held = json.loads((folder / "study.json").read_text())
+    held["dataset"]["version"] = None
+    (folder / "study.json").write_text(json.dumps(held))
+    text = "\n".join(write_report(folder, runs, tmp_path / "out", publish=tmp_path / "studies"))
+    assert "Dataset None" not in text
+    assert "data:None" not in text
+    (raters,) = studies.read(tmp_path / "studies")["expert"].values()
+    assert raters[0]["dataset_version"] == "sha256 dddddddddddd"
 
 
 def test_metrics_that_are_missing_say_why(small, tmp_path):

@@ -30,13 +30,14 @@ def of_study(report: Mapping[str, Any], folders: Mapping[str, Path]) -> dict[str
     found = {}
     if "models" in report:
         name = _name(report["study"])
-        found[f"{name}.json"] = _content(report, "expert", report["models"], folders)
+        found[f"{name}.json"] = _content(report, name, "expert", report["models"], folders)
     for judge, held in report["judges"].items():
         slug = re.sub(r"[^\w.-]+", "-", judge, flags=re.ASCII).strip("-.")[:30]
         # Two judges' names may differ in other signs alone.
         told = hashlib.sha256(judge.encode()).hexdigest()[:6]
         name = _name(f"{report['study']}-{slug}-{told}")
-        found[f"{name}.json"] = _content(report, "model", held["models"], folders)
+        title = f"{report['study']}, judged by {judge}"
+        found[f"{name}.json"] = _content(report, title, "model", held["models"], folders)
     return found
 
 
@@ -62,6 +63,7 @@ def _name(text: str) -> str:
 
 def _content(
     report: Mapping[str, Any],
+    title: str,
     kind: str,
     models: Mapping[str, Mapping[str, Any]],
     folders: Mapping[str, Path],
@@ -71,11 +73,13 @@ def _content(
             f"--publish names the rated answers by the hash of their run: give the run of "
             f"{', '.join(lacking)}"
         )
+    dataset = report["dataset"]
     return {
         "schema_version": SCHEMA_VERSION,
-        "study": report["study"],
+        "study": title,
         "rubric_version": report["rubric"]["version"],
-        "dataset_version": report["dataset"]["version"],
+        # An edition without a manifest has no version; its content still has a name.
+        "dataset_version": dataset["version"] or f"sha256 {dataset['sha256'][:12]}",
         "kind": kind,
         "models": [
             {

@@ -35,11 +35,11 @@ def collect(
     rated = figures.of_models(people)
     scores = {n: figures.means(figures.by_answer(people, n)) for n in FIELDS}
     dataset = study.settings["dataset"]
+    edition = f"{dataset['version'] or 'no version'}@{dataset['sha256'][:12]}"
     found: dict[str, Any] = {
         "format": FORMAT,
         "study": study.name,
-        "signature": f"{known.signature}|data:{dataset['version']}@{dataset['sha256'][:12]}"
-        f"|hk_fs_bench:{__version__}",
+        "signature": f"{known.signature}|data:{edition}|hk_fs_bench:{__version__}",
         "rubric": {"version": known.version, "sha256": known.sha256, "rule": known.rule["en"]},
         "rubric_of_forms": study.settings["rubric"],
         "dataset": dataset,

@@ -76,7 +76,8 @@ def lead(report: Mapping[str, Any]) -> list[str]:
         f"{counts['raters']} raters{who}, {counts['ratings']} ratings of {counts['answers']} "
         f"answers to {counts['questions']} questions; {counts['unresolved']} rows unresolved.",
         f"Rubric {report['rubric']['version']}. {report['rubric']['rule']}",
-        f"Dataset {report['dataset']['version']}.",
+        f"Dataset {report['dataset']['version'] or 'without a version'} "
+        f"({report['dataset']['sha256'][:12]}).",
     ]
     if report["rubric_of_forms"]["sha256"] != report["rubric"]["sha256"]:
         lines.append("WARNING: the forms were made with another text of the rubric.")
