@@ -27,7 +27,7 @@ from hk_fs_bench.leaderboard.site.pages import render
 from tests.boards import CHOICE, OPEN, board
 
 ROOT = Path(__file__).resolve().parent.parent
-QUESTIONS = 12
+QUESTIONS = 8
 # One page of each type, of the site that `folder` builds.
 TYPES = (
     "index.html",

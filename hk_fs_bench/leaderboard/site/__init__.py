@@ -17,10 +17,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.items import Dataset
+
+if TYPE_CHECKING:
+    from hk_fs_bench.items import Dataset
 
 Answers = Callable[[str], Mapping[tuple[str, str], str]]
 """Slug of an entry → its answers' texts by (task, item id), of sample 0 and the first order of
