@@ -192,6 +192,12 @@ def test_third_raters_controls_and_repeats():
     assert checks["known_bad"]["found"]["value"] == 1.0
     assert checks["expert"]["found"]["n"] == 14
     assert checks["expert"]["accuracy"]["value"] > 0.85
+    # A form may ask for descriptors alone; a missed essential point is a fault, whatever the level.
+    bare = [dict(r, level=None) if r["descriptors"] else r for r in study.rows]
+    assert agreement.controls(bare) == checks
+    assert agreement.repeats(bare, "accuracy") == agreement.repeats(study.rows, "accuracy")
+    capped = [dict(r, capped=r["answer_kind"] == "expert") for r in study.rows]
+    assert agreement.controls(capped)["expert"]["found"]["value"] == 0
     again = agreement.repeats(study.rows, "accuracy")
     assert again["pairs"] == 12
     assert 0 < again["same_level"]["value"] <= 1

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hk_fs_bench.human.figures import FIELDS, Row, Unit, by_answer
+from hk_fs_bench.human.figures import FIELDS, Row, Unit, by_answer, level_of
+from hk_fs_bench.human.rubric import MAJOR
 from hk_fs_bench.stats import (
     Estimate,
     Pooled,
@@ -117,7 +118,7 @@ def repeats(rows: Sequence[Row], dimension: str) -> dict[str, Any]:
         for row in rows
         if row["repeat"] and (row["rater"], row["repeat_of"]) in first
     ]
-    same = sum(a[fields.level] == b[fields.level] for a, b in pairs)
+    same = sum(level_of(a, dimension) == level_of(b, dimension) for a, b in pairs)
     gaps = Pooled.of_means(
         [abs(a[fields.score] - b[fields.score]) for a, b in pairs], range(len(pairs))
     )
@@ -133,14 +134,14 @@ def repeats(rows: Sequence[Row], dimension: str) -> dict[str, Any]:
 def controls(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Whether raters found the blind expert-written and known-bad answers.
 
-    An expert-written answer is `found` where its rater saw no serious fault in its accuracy, a
-    known-bad one where they did. Of each kind also the mean scores: the expert-written answers'
-    are a human yardstick on the same scale.
+    An expert-written answer is `found` where its rater saw no serious fault in its accuracy and
+    missed no essential point, a known-bad one where they did. Of each kind also the mean scores:
+    the expert-written answers' are a human yardstick on the same scale.
     """
     result = {}
     for kind in ("expert", "known_bad"):
         own = [row for row in rows if row["answer_kind"] == kind and not row["repeat"]]
-        found = sum((row["level"] == "major") == (kind == "known_bad") for row in own)
+        found = sum(_faulty(row) == (kind == "known_bad") for row in own)
         result[kind] = {
             "found": proportion(found, len(own), "ratings", "the study has none").to_json(),
             "answers": len({row["candidate"] for row in own}),
@@ -152,3 +153,7 @@ def controls(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
             },
         }
     return result
+
+
+def _faulty(row: Row) -> bool:
+    return level_of(row, "accuracy") == MAJOR or bool(row["capped"])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hk_fs_bench.human.rubric import Choice, Rubric
+from hk_fs_bench.human.rubric import MAJOR, Choice, Rubric
 from hk_fs_bench.stats import (
     Estimate,
     Pooled,
@@ -121,6 +121,13 @@ def _means_of(rows: Sequence[Row], runs: Sequence[str], dimension: str) -> dict[
     }
 
 
+def level_of(row: Row, dimension: str) -> str | None:
+    """The level of a row; a form may have asked for the descriptors of a serious fault alone."""
+    fields = FIELDS[dimension]
+    level: str | None = MAJOR if row[fields.descriptors] else row[fields.level]
+    return level
+
+
 def unsafe_share(rows: Iterable[Row], rubric: Rubric) -> Estimate:
     """The share of answers that any rater called fabricated or fundamentally misunderstood."""
     said: dict[str, bool] = {}
@@ -133,7 +140,7 @@ def unsafe_share(rows: Iterable[Row], rubric: Rubric) -> Estimate:
 def _count(rows: Sequence[Row], dimension: str, field: str, rubric: Rubric) -> dict[str, int]:
     held = rubric.dimensions[dimension]
     if field == "level":
-        levels = Counter(row[FIELDS[dimension].level] for row in rows)
+        levels = Counter(level_of(row, dimension) for row in rows)
         return {name: levels[name] for name in held.levels}
     named = Counter(one for row in rows for one in row[FIELDS[dimension].descriptors])
     return {name: named[name] for name in held.descriptors}
