@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 
 CHAT_TOKEN = (
     r"(?:<[|｜][^<>|｜\n]{1,40}[|｜]>|</?s>|\[/?INST\]|<</?SYS>>|</?(?:start|end)_of_turn>"
@@ -28,6 +28,7 @@ MARK = "\ue000"
 LISTED = "\ue001"
 """Stands in prose for the label of an option that is only repeated."""
 
+_SHORT = 60
 _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c]")
 # These are allowed inside the strings of JSON, so they stay until prose is read.
 _RARE_LINE_ENDS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), "\n")
@@ -103,6 +104,16 @@ def plain(text: str, mark: str = "") -> str:
 
     `mark` is written where a box or an answer tag opens. Runs of blanks are bounded as in `clean`.
     """
+    return _plain_short(text, mark) if len(text) <= _SHORT else _made_plain(text, mark)
+
+
+# Labels, keys and the blanks between objects are the same in most answers.
+@lru_cache(maxsize=4096)
+def _plain_short(text: str, mark: str) -> str:
+    return _made_plain(text, mark)
+
+
+def _made_plain(text: str, mark: str) -> str:
     text = text.translate(_RARE_LINE_ENDS)
     text = _BROKEN_LATEX.sub(lambda char: "\\b" if char[0] == "\b" else "\\t", text)
     text = USER_TURN.sub("\nUser:\n", unescape_html(compat(text)))

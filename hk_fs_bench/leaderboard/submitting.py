@@ -48,7 +48,7 @@ def submit(folder: Path, root: Path, declared: Declaration, how: How) -> Path:
     if not run.manifest.get("complete", True):
         raise UserError(f"{run.folder} is incomplete; the runner's command again asks the rest")
     raw = (run.folder / "predictions.jsonl").read_bytes()
-    manifest = _manifest(run, raw, declared, how.today)
+    manifest = manifest_of(run, raw, declared, how.today)
     submissions = root / "submissions"
     try:
         submissions.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,9 @@ def _read(folder: Path) -> Run:
     return runs.read_run(folder)
 
 
-def _manifest(run: Run, raw: bytes, declared: Declaration, today: datetime.date) -> dict[str, Any]:
+def manifest_of(
+    run: Run, raw: bytes, declared: Declaration, today: datetime.date
+) -> dict[str, Any]:
     """submission.json without its slug."""
     kept = _known_fields(run.manifest)
     scores = _claims(run)

@@ -14,7 +14,8 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.answers.folding import well_formed
 from hk_fs_bench.metrics import meteor
@@ -164,18 +165,24 @@ def ptb_tokens(texts: Sequence[str], deadline: float | None = None) -> dict[str,
 def _bleu(rows: Sequence[Row], signed: str) -> Scored:
     """Sums: matches of 1 to 4 words, words of 1 to 4 in the answer, its length, the reference's."""
     import numpy as np
-    from pycocoevalcap.bleu.bleu_scorer import BleuScorer
+    from pycocoevalcap.bleu.bleu_scorer import cook_test
 
-    scorer = BleuScorer(n=4)
-    for candidate, references in rows:
-        scorer += (candidate, list(references))
     sums = []
-    for counts in scorer.ctest:
+    for candidate, references in rows:
+        counts = cook_test(candidate, _cooked(references))
         length = counts["testlen"]
         closest = min((abs(reference - length), reference) for reference in counts["reflen"])[1]
         sums.append([*counts["correct"], *counts["guess"], length, closest])
     table = np.array(sums, dtype=float).reshape(-1, 10)
     return Scored(signed, _zero_where_empty(rows, bleu4(table).tolist()), table, bleu4)
+
+
+@lru_cache(maxsize=1024)
+def _cooked(references: tuple[str, ...]) -> Any:
+    """The n-grams of an item's references; every run is held against the same ones."""
+    from pycocoevalcap.bleu.bleu_scorer import cook_refs
+
+    return cook_refs(references)
 
 
 def bleu4(sums: Floats) -> Floats:
