@@ -1,4 +1,4 @@
-"""The leaderboard's site: its bytes, what it must never let through, and its pages in chromium."""
+"""The leaderboard's pages: their bytes, what they say, and what they must never let through."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -23,82 +22,44 @@ from hk_fs_bench.errors import UserError
 from hk_fs_bench.leaderboard import site
 from hk_fs_bench.leaderboard.site import columns, plots, shown
 from hk_fs_bench.leaderboard.site.board import page_of
-from hk_fs_bench.leaderboard.site.pages import render
 from tests.boards import CHOICE, OPEN, board
+from tests.sites import (
+    APART,
+    ENTRIES,
+    PAYLOADS,
+    QUESTIONS,
+    RANKED,
+    STUDY,
+    build_hostile,
+    build_site,
+    texts_of,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
-QUESTIONS = 8
-# One page of each type, of the site that `folder` builds.
-TYPES = (
-    "index.html",
-    "plots.html",
-    "questions.html",
-    "entries/entry-2-0000000002.html",
-    "questions/mcq-0374.html",
-    "questions/oeq-0019.html",
-)
-# How an entry's answers come: by (task, item id).
-Texts = dict[tuple[str, str], str]
-
-
-def rated(value: float) -> dict[str, Any]:
-    return {"value": value, "low": value - 0.05, "high": value + 0.05, "n": 68}
-
-
-STUDY = {
-    "study": "pilot",
-    "rubric_version": "1",
-    "dataset_version": "1.0.0",
-    "raters": 4,
-    "accuracy": rated(0.61),
-    "clarity": rated(0.72),
-    "unsafe_share": rated(0.2),
-}
-ENTRIES: tuple[dict[str, Any], ...] = (
-    {"name": "acme/one", "skill": 0.95, "price": 0.002, "human": [STUDY]},
-    {
-        "name": "acme/two · search on",
-        "skill": 0.9,
-        "price": 0.01,
-        "flags": ("search",),
-        "warnings": ["half of the answers were late"],
-        "differences": [
-            {
-                "task": CHOICE[0],
-                "figure": "accuracy",
-                "claimed": 0.5,
-                "recomputed": 0.4,
-                "claimed_signature": "old",
-            }
-        ],
-        "judge": [STUDY],
-    },
-    {"name": "org/three", "skill": 0.7},
-    {"name": "org/four", "skill": 0.5, "price": 0.0001},
-    {"name": "house/claude", "skill": 0.9, "flags": ("drafter_family", "reviewer_family")},
-    {"name": "tiny/five", "skill": 0.2, "flags": ("plumbing_check",)},
-)
-
-
-RANKED = ["acme/one", "org/three", "org/four"]
-APART = ["acme/two · search on", "house/claude", "tiny/five"]
-
-
-def texts_of(content: dict[str, Any], text: str) -> Texts:
-    return {(task, name): text for task, names in content["questions"].items() for name in names}
 
 
 @pytest.fixture(scope="module")
-def content(dataset: items.Dataset) -> dict[str, Any]:
-    return board(dataset, ENTRIES, QUESTIONS)
+def built(
+    dataset: items.Dataset, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], Path]:
+    folder = tmp_path_factory.mktemp("board") / "site"
+    return build_site(dataset, folder), folder
 
 
 @pytest.fixture(scope="module")
-def folder(
-    content: dict[str, Any], dataset: items.Dataset, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    made = tmp_path_factory.mktemp("board") / "site"
-    site.build(content, dataset, made, lambda slug: texts_of(content, f"An answer of {slug}."))
+def content(built: tuple[dict[str, Any], Path]) -> dict[str, Any]:
+    return built[0]
+
+
+@pytest.fixture(scope="module")
+def folder(built: tuple[dict[str, Any], Path]) -> Path:
+    return built[1]
+
+
+@pytest.fixture(scope="module")
+def hostile(dataset: items.Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("hostile") / "site"
+    build_hostile(dataset, made)
     return made
 
 
@@ -340,6 +301,23 @@ def test_columns_of_people_and_judges_come_with_their_figures(dataset, folder, t
     assert "61.00 (56.0–66.0), n 68" in entry
 
 
+def test_each_study_has_its_column(dataset):
+    """What one judge says never stands in the column of another."""
+    judges = ("pilot, judged by one", "pilot, judged by two")
+    first, second = (STUDY | {"study": name} for name in judges)
+    entries = [
+        {"name": "a/a", "skill": 0.5, "judge": [first, second]},
+        {"name": "b/b", "skill": 0.5, "judge": [second | {"accuracy": None}]},
+    ]
+    content = board(dataset, entries, 3)
+    found = [c for c in columns.columns(content["entries"]) if c.label.startswith("Judge")]
+    assert [c.label for c in found if "accuracy" in c.label] == [
+        f"Judge model, accuracy ({name})" for name in judges
+    ]
+    texts = [[columns.cell(c, entry).text for c in found] for entry in content["entries"]]
+    assert texts == [["61.00", "61.00", "72.00", "72.00"], ["–", "–", "–", "72.00"]]
+
+
 def test_each_encoder_has_its_column(dataset):
     content = board(dataset, ENTRIES[:2], 3)
     first, second = (entry["tasks"][OPEN]["metrics"] for entry in content["entries"])
@@ -474,86 +452,6 @@ def text_of(text: str) -> str:
     return " ".join("".join(parsed(text).text).split())
 
 
-PAYLOADS = (
-    "<script>window.pwned = 1; alert(1)</script>",
-    '<img src=x onerror="window.pwned = 1">',
-    "\"' onmouseover='window.pwned = 1' autofocus onfocus='window.pwned = 1' x=\"",
-    '</td></table></bdi><svg onload="window.pwned = 1"><style>*{display:none}</style>',
-    "<!-- --><base href=//evil.example/><meta http-equiv=refresh content='0;url=//evil.example'>",
-    "{{ 7 * 7 }}{% raw %}${7 * 7}|a|b\u202egnp.exe",
-    "<a href=\"javascript:window.pwned = 1\">x</a><iframe srcdoc='<script>x</script>'>",
-)
-
-
-def poisoned(value: Any, number: Iterator[int]) -> Any:
-    """A JSON value with a payload in each of its texts that is no slug, key or code."""
-    if isinstance(value, dict):
-        return {key: poisoned(inner, number) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [poisoned(inner, number) for inner in value]
-    if isinstance(value, str):
-        return f"{value[:8]}{PAYLOADS[next(number) % len(PAYLOADS)]}"
-    return value
-
-
-# What build makes and the schema fixes; everything else in an entry is poisoned.
-FIXED = {"slug", "kind", "outcomes", "contamination", "league", "label", "supersedes"}
-
-
-def poison(entry: dict[str, Any], number: Iterator[int]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in entry.items():
-        if key in FIXED:
-            found[key] = value
-        elif key == "links":
-            found[key] = {name: f"javascript:alert('{name}')" for name in ("model", "code")}
-            found[key]["paper"] = 'https://example.org/" onmouseover="window.pwned = 1'
-        elif key == "by":
-            found[key] = {
-                poisoned(field, number): {
-                    poisoned(name, number): poisoned(figure, number)
-                    for name, figure in groups.items()
-                }
-                for field, groups in value.items()
-            }
-        elif isinstance(value, dict):
-            found[key] = poison(value, number)
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            found[key] = [poison(own, number) for own in value]
-        else:
-            found[key] = poisoned(value, number)
-    return found
-
-
-@pytest.fixture(scope="module")
-def hostile(dataset: items.Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of entries whose every text attacks it, fields that the check refuses included."""
-    content = board(dataset, ENTRIES, 4)
-    numbers = iter(range(10**6))
-    for entry in content["entries"]:
-        kinds = [flag["kind"] for flag in entry["flags"]]
-        entry |= {"notes": "n", "supersedes": "other", "superseded_by": PAYLOADS[0]}
-        entry["declaration"]["statement"] = "s"
-        entry["submitter"]["name"] = "name"
-        entry["model"] |= {"revision": "r", "returned_ids": ["one"], "requested_id": "two"}
-        for key, value in poison(entry, numbers).items():
-            entry[key] = value
-        for flag, kind in zip(entry["flags"], kinds, strict=True):
-            flag["kind"] = kind
-        entry["tasks"][OPEN]["outcomes"]["rows"][PAYLOADS[1]] = [0.5] * 4
-        entry["tasks"][OPEN]["metrics"]["bertscore_f1@" + PAYLOADS[3]] = entry["tasks"][OPEN][
-            "metrics"
-        ]["meteor"]
-    content["paper"] = poisoned(content["paper"], numbers)
-    content["families"] = {"drafters": list(PAYLOADS), "reviewers": list(PAYLOADS)}
-    content["software"] = {"hk_fs_bench": PAYLOADS[0], "parser": PAYLOADS[1]}
-    league = next(iter(content["leagues"].values()))
-    league["protocol"] = {key: PAYLOADS[n % 6] for n, key in enumerate(("regime", "data"))}
-    made = tmp_path_factory.mktemp("hostile") / "site"
-    site.build(content, dataset, made, lambda slug: texts_of(content, "".join(PAYLOADS)))
-    return made
-
-
 ALLOWED = {
     *("html", "head", "meta", "title", "link", "script", "body", "a", "header", "nav", "main"),
     *("footer", "div", "p", "span", "strong", "small", "bdi", "h1", "h2", "h3", "ul", "ol", "li"),
@@ -606,362 +504,3 @@ def test_links_of_a_page_lead_somewhere(folder):
                 assert target.is_file(), (path, url)
                 if url.fragment:
                     assert url.fragment in ids[target], (path, url)
-
-
-# ---- in chromium
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as driver:
-        made = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        yield made
-        made.close()
-
-
-class Watch:
-    """A page whose requests, errors and dialogs are kept."""
-
-    def __init__(self, browser: Any, folder: Path, **options: Any) -> None:
-        self.folder = folder
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.requests: list[str] = []
-        self.faults: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("console", lambda message: self.faults.append(message.text))
-        self.page.on("dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss()))
-
-    def go(self, name: str) -> Any:
-        # From a blank page, so that an address that differs in its hash alone is loaded anew.
-        self.page.goto("about:blank")
-        self.page.goto(f"file://{self.folder}/{name}")
-        return self.page
-
-    def left(self) -> list[str]:
-        """The requests that left the site."""
-        return [url for url in self.requests if not url.startswith(f"file://{self.folder}/")]
-
-
-@pytest.fixture
-def watch(browser: Any, folder: Path) -> Iterator[Callable[..., Watch]]:
-    made: list[Watch] = []
-
-    def open_one(at: Path = folder, **options: Any) -> Watch:
-        size = {"width": 1280, "height": 900}
-        made.append(Watch(browser, at, **({"viewport": size} | options)))
-        return made[-1]
-
-    yield open_one
-    for one in made:
-        one.context.close()
-        assert not one.faults
-        assert not one.left()
-
-
-def names(page: Any) -> list[str]:
-    """The entries that are seen, in their order."""
-    rows = "table[data-table] tbody tr:not(.group) th bdi"
-    return page.evaluate(
-        f"[...document.querySelectorAll('{rows}')].filter(e => e.checkVisibility())"
-        ".map(e => e.textContent)"
-    )
-
-
-@pytest.mark.browser
-def test_sorting(watch):
-    page = watch().go("index.html")
-    assert page.get_by_role("button", name="Rank", exact=True).count() == 1
-    first = names(page)
-    assert sorted(first[:3]) == sorted(RANKED)
-    assert sorted(first[3:]) == sorted(APART)
-    head = page.get_by_role("columnheader", name="Entry")
-    button = head.get_by_role("button")
-    assert head.get_attribute("aria-sort") is None
-    button.click()
-    assert names(page) == ["acme/one", "org/four", "org/three", *sorted(APART)]
-    assert head.get_attribute("aria-sort") == "ascending"
-    button.click()
-    assert names(page) == ["org/three", "org/four", "acme/one", *sorted(APART, reverse=True)]
-    assert head.get_attribute("aria-sort") == "descending"
-
-    money = page.get_by_role("columnheader", name="US$ per 1,000 answers")
-    money.get_by_role("button").click()
-    assert head.get_attribute("aria-sort") is None
-    assert money.get_attribute("aria-sort") == "ascending"
-    # 0.1, 2, unknown; the ranked never mix with the rest.
-    assert names(page)[:3] == ["org/four", "acme/one", "org/three"]
-    money.get_by_role("button").click()
-    # What is unknown stays last.
-    assert names(page)[:3] == ["acme/one", "org/four", "org/three"]
-    assert names(page)[3] == "acme/two · search on"
-
-
-@pytest.mark.browser
-def test_filtering(watch):
-    page = watch().go("index.html")
-    shown_count = page.get_by_role("status", name="Entries shown")
-    assert shown_count.inner_text() == "6 entries"
-    page.get_by_label("Find").fill("ORG four")
-    assert names(page) == ["org/four"]
-    assert shown_count.inner_text() == "1 of 6 entries"
-    # A group without rows has no heading.
-    assert page.locator("tr.group:visible").count() == 1
-    page.get_by_label("Find").fill("no such model")
-    assert names(page) == []
-    assert shown_count.inner_text() == "0 of 6 entries"
-    page.get_by_role("button", name="Reset").click()
-    assert len(names(page)) == 6
-    page.get_by_label("Mark").select_option("reviewer's family")
-    assert names(page) == ["house/claude"]
-    page.get_by_label("Mark").select_option("none")
-    assert sorted(names(page)) == sorted(RANKED)
-    page.get_by_label("Ran", exact=True).select_option("local")
-    assert names(page) == ["org/three"]
-
-
-@pytest.mark.browser
-def test_views_show_their_columns(watch):
-    page = watch().go("index.html")
-
-    def heads() -> list[str]:
-        return page.locator("table[data-table] thead th:visible button").all_inner_texts()
-
-    assert "Unsafe %" in heads()
-    assert "BLEU-4" not in heads()
-    page.get_by_label("Open answers").check()
-    assert "BLEU-4" in heads()
-    assert "Unsafe %" not in heads()
-    page.get_by_label("All", exact=True).check()
-    assert {"Unsafe %", "BLEU-4", "Tokens out", "Submitter", "Experts, clarity"} <= {*heads()}
-    cells = page.locator("table[data-table] tbody tr:not(.group)").first.locator(":scope > *")
-    assert cells.count() == len(heads())
-
-
-@pytest.mark.browser
-def test_permalinks(watch):
-    page = watch().go("index.html")
-    page.get_by_label("Find").fill("org & <b>#")
-    page.get_by_label("Find").fill("o/ r")
-    page.get_by_label("Find").fill("org")
-    page.get_by_label("Mark").select_option("none")
-    page.get_by_label("Time and cost").check()
-    page.get_by_role("button", name="Accuracy % (valid)").dblclick()
-    address = page.url
-    wanted = names(page)
-    assert sorted(wanted) == ["org/four", "org/three"]
-
-    other = watch().go("index.html#" + address.split("#")[1])
-    assert names(other) == wanted
-    assert other.get_by_label("Find").input_value() == "org"
-    assert other.get_by_label("Mark").input_value() == "none"
-    assert other.get_by_label("Time and cost").is_checked()
-    head = other.get_by_role("columnheader", name="Accuracy % (valid)")
-    assert head.get_attribute("aria-sort") == "ascending"
-    # An address typed into the same page is followed; what it does not say is as at first.
-    other.evaluate("location.hash = 'sort=name&dir=desc'")
-    other.wait_for_function("document.querySelector('[name=q]').value === ''")
-    assert names(other)[:3] == ["org/three", "org/four", "acme/one"]
-    assert other.get_by_label("Overview").is_checked()
-    other.get_by_role("button", name="Reset").click()
-    other.wait_for_function("location.hash === ''")
-    assert len(names(other)) == 6
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(
-    "hash_", ["sort=nothing&dir=up&mark=nobody&view=none", "%", "=&&=", "main", "__proto__=1&q=%00"]
-)
-def test_addresses_that_mean_nothing(watch, hash_):
-    page = watch().go(f"index.html#{hash_}")
-    assert len(names(page)) in (0, 6)
-    assert page.get_by_label("Overview").is_checked()
-    assert page.locator("[aria-sort]").count() == 0
-
-
-@pytest.mark.browser
-def test_keyboard_alone(watch):
-    page = watch().go("index.html")
-
-    def focused(script: str) -> Any:
-        return page.evaluate(f"(() => {{ const e = document.activeElement; return {script} }})()")
-
-    page.keyboard.press("Tab")
-    assert focused("e.textContent") == "Skip to the content"
-    assert focused("e.getBoundingClientRect().left >= 0")
-    page.keyboard.press("Enter")
-    assert focused("e.id") == "main"
-    seen = []
-    for _ in range(40):
-        page.keyboard.press("Tab")
-        seen.append(focused("e.closest('th')?.dataset.key ?? e.name ?? e.localName"))
-        width = focused("parseFloat(getComputedStyle(e).outlineWidth)")
-        assert width >= 2, seen[-1]
-        if seen[-1] == "accuracy":
-            break
-    assert seen[:2] == ["q", "league"]
-    assert "view" in seen
-    assert seen[-1] == "accuracy"
-    page.keyboard.press("Enter")
-    head = page.locator("th[data-key=accuracy]")
-    assert head.get_attribute("aria-sort") == "descending"
-    page.keyboard.press("Space")
-    assert head.get_attribute("aria-sort") == "ascending"
-    # Still there, so that the next key goes on from there.
-    assert focused("e.closest('th').dataset.key") == "accuracy"
-    page.get_by_label("Overview").focus()
-    page.keyboard.press("ArrowRight")
-    assert page.get_by_label("Multiple choice").is_checked()
-    page.get_by_label("Find").focus()
-    page.keyboard.type("three")
-    page.keyboard.press("Enter")
-    assert names(page) == ["org/three"]
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("name", TYPES)
-def test_narrow(watch, name):
-    """At 360 pixels the page itself never scrolls sideways, and text keeps its size."""
-    page = watch(viewport={"width": 360, "height": 740}).go(name)
-    for details in page.locator("details").all()[:3]:
-        details.evaluate("own => own.open = true")
-    if page.get_by_label("All", exact=True).count():
-        page.get_by_label("All", exact=True).check()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.evaluate("scrollTo(400, 0)")
-    assert page.evaluate("scrollX") == 0
-    smallest = page.evaluate(
-        "Math.min(...[...document.querySelectorAll('main *')].filter(e => e.textContent.trim())"
-        ".map(e => parseFloat(getComputedStyle(e).fontSize)))"
-    )
-    assert smallest >= 12
-    for table in page.locator(".scroll:has(> table)").all():
-        inside, outside = table.evaluate("own => [own.scrollWidth, own.clientWidth]")
-        if inside > outside:
-            assert table.get_attribute("tabindex") == "0"
-
-
-@pytest.mark.browser
-def test_dark_and_light(watch):
-    def ground(scheme: str) -> list[int]:
-        page = watch(color_scheme=scheme).go("index.html")
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        return [int(part) for part in re.findall(r"\d+", colour)]
-
-    assert sum(ground("dark")) < 120
-    assert sum(ground("light")) > 700
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", TYPES)
-def test_accessibility_checker(watch, name, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = watch(color_scheme=scheme).go(name)
-    for details in page.locator("details").all()[:3]:
-        details.evaluate("own => own.open = true")
-    found = axe.Axe().run(page, options={"preload": False}).response["violations"]
-    assert not [(v["id"], [node["html"][:120] for node in v["nodes"][:3]]) for v in found]
-
-
-@pytest.mark.browser
-def test_attacks_do_nothing(watch, hostile):
-    one = watch(hostile)
-    pages = ("index.html", "plots.html", "questions.html", "questions/mcq-0374.html",
-             "questions/oeq-0019.html", "entries/entry-1-0000000001.html",
-             "entries/entry-2-0000000002.html")  # fmt: skip
-    for name in pages:
-        page = one.go(f"{name}#q=%3Cscript%3E&sort=name&<img src=x onerror=alert(1)>")
-        page.evaluate(
-            "document.querySelectorAll('a, td, th, summary, bdi').forEach(e => "
-            "['mouseover', 'focus'].forEach(kind => "
-            "e.dispatchEvent(new Event(kind, {bubbles: true}))))"
-        )
-        assert page.evaluate("window.pwned") is None
-        assert page.evaluate("document.scripts.length") == 1
-        assert page.evaluate("document.querySelectorAll('img, iframe, base, object').length") == 0
-        assert page.url.startswith(f"file://{hostile}/{name}")
-        if page.get_by_label("Find").count():
-            page.get_by_label("Find").fill("<img src=x onerror=alert(1)>")
-
-
-@pytest.mark.browser
-def test_the_policy_forbids_what_is_not_of_the_site(browser, folder, tmp_path):
-    """Were a text to become markup after all, nothing of it would run or load."""
-    copy = tmp_path / "site"
-    shutil.copytree(folder, copy)
-    attack = (
-        '<script>window.pwned = 1</script><img src="https://evil.example/x.png" '
-        'onerror="window.pwned = 1"><p style="color: red" id="p">x</p>'
-        '<link rel="stylesheet" href="https://evil.example/x.css">'
-        '<iframe src="https://evil.example"></iframe></main>'
-    )
-    page = copy / "index.html"
-    page.write_text(page.read_text("utf-8").replace("</main>", attack), "utf-8")
-    one = Watch(browser, copy)
-    opened = one.go("index.html")
-    assert opened.evaluate("window.pwned") is None
-    assert (
-        opened.evaluate("getComputedStyle(document.getElementById('p')).color") != "rgb(255, 0, 0)"
-    )
-    assert any("Content Security Policy" in fault for fault in one.faults)
-    one.context.close()
-
-
-@pytest.mark.browser
-def test_without_script_everything_is_there(watch):
-    page = watch(java_script_enabled=False).go("index.html")
-    assert page.locator("tbody tr:not(.group) th bdi").count() == 6 + 1
-    assert page.locator("th[data-key=bleu4]").is_visible()
-    assert page.locator("th[data-key=submitter]").is_visible()
-    assert not page.locator("form").is_visible()
-    assert page.locator("th button").count() == 0
-    page.get_by_role("link", name="acme/one").click()
-    assert page.get_by_role("heading", name="acme/one").is_visible()
-    assert page.get_by_text("Signature:").first.is_visible()
-
-
-@pytest.mark.browser
-def test_a_link_to_an_answer_opens_it(watch):
-    page = watch().go("questions/oeq-0019.html")
-    page.locator("table[data-table] tbody tr").first.locator("td a").click()
-    answer = page.locator("details#oeq-0019")
-    assert answer.get_attribute("open") is not None
-    assert "An answer of entry-" in answer.inner_text()
-    assert page.url.endswith("#oeq-0019")
-
-
-@pytest.mark.browser
-def test_answers_beside_the_keys(watch, content):
-    page = watch().go("entries/entry-1-0000000001.html")
-    rows = page.locator("table[data-table] tbody tr:visible")
-    assert rows.count() == QUESTIONS
-    page.get_by_label("Answer with context").select_option("right")
-    value = content["entries"][0]["tasks"][CHOICE[0]]["accuracy"]["value"]
-    assert rows.count() == round(QUESTIONS * value)
-    for row in rows.all():
-        key, answer = row.locator("td").nth(3).inner_text(), row.locator("td").nth(4).inner_text()
-        assert answer == f"{key} right"
-
-
-@pytest.mark.browser
-def test_a_thousand_entries(watch, dataset, tmp_path):
-    entries = [{"name": f"org/model-{n}", "skill": (n % 70) / 70} for n in range(1000)]
-    name, text = next(render(board(dataset, entries, 1), dataset, None))
-    shutil.copytree(Path(site.__file__).parent / "static", tmp_path / "static")
-    (tmp_path / name).write_text(text, "utf-8")
-    page = watch(tmp_path).go(name)
-    page.get_by_label("All", exact=True).check()
-    page.get_by_role("columnheader", name="Entry").get_by_role("button").click()
-    assert names(page) == [f"org/model-{n}" for n in range(250)]
-    page.get_by_label("Find").fill("model-99")
-    assert len(names(page)) == 11  # those beyond the first 250 are found too
-    # The table scrolls in its own place, so what is below stays within reach.
-    page.get_by_label("Find").fill("")
-    page.get_by_role("button", name="Show the other 750").click()
-    assert names(page) == [f"org/model-{n}" for n in range(1000)]
-    assert page.evaluate("document.documentElement.scrollHeight") < 4000

@@ -39,6 +39,7 @@ class Column:
     first: str
     beside: tuple[str, ...] = ()
     part: str = ""
+    study: str = ""
     only_known: bool = False
 
     @property
@@ -65,6 +66,9 @@ def columns(entries: Sequence[Json]) -> list[Column]:
         given["beside"] = tuple(given.get("beside", ()))
         given["views"] = (*given["views"], "all")
         given.setdefault("first", "desc" if given["form"] in NUMBERS else "asc")
+        if given["form"] == "study":
+            found += _of_studies(entries, given)
+            continue
         names = _with_prefix(entries, base) if every else [base[-1]]
         for name in names:
             suffix = name.removeprefix(base[-1]) if every else ""
@@ -78,6 +82,19 @@ def columns(entries: Sequence[Json]) -> list[Column]:
             if not column.only_known or any(cell(column, e).sort for e in entries):
                 found.append(column)
     return found
+
+
+def _of_studies(entries: Sequence[Json], given: Json) -> list[Column]:
+    """A column for each study: what different people or models rated is never one column."""
+    studies = (study for entry in entries for study in shown.at(entry, given["at"]) or ())
+    names = sorted({own["study"] for own in studies if own[given["part"]] is not None})
+    return [
+        Column(
+            **{**given, "key": f"{given['key']}{n or ''}", "study": name}
+            | ({"label": f"{given['label']} ({name})"} if len(names) > 1 else {})
+        )
+        for n, name in enumerate(names)
+    ]
 
 
 def _with_prefix(entries: Sequence[Json], path: tuple[str, ...]) -> list[str]:
@@ -138,8 +155,7 @@ def _cost(found: Json, column: Column, entry: Json) -> Cell:
 
 
 def _study(found: Sequence[Json], column: Column, entry: Json) -> Cell:
-    """The first study's figure; the entry's page has them all."""
-    rated = next((s[column.part] for s in found if s[column.part] is not None), None)
+    rated = next((own[column.part] for own in found if own["study"] == column.study), None)
     if rated is None or rated["value"] is None:
         return Cell(shown.NONE)
     bounds = None if None in (rated["low"], rated["high"]) else (rated["low"], rated["high"])
