@@ -172,6 +172,19 @@ def warnings(run: Run, tasks: Mapping[str, Any]) -> list[str]:
             found.append(
                 f"{task.name}: the limit was {limit} tokens, not the task's {task.max_gen_toks}"
             )
+    if "lm_eval" in (run.manifest.get("software") or {}):
+        unknown = [
+            name
+            for name, figures in tasks.items()
+            if figures["readable"]
+            and figures["over_limit"]["limit"]
+            and not figures["tokens"]["output"]["n"]
+        ]
+        if unknown:
+            found.append(
+                f"{', '.join(unknown)}: the answers' tokens are not known, for want of the model's "
+                "tokenizer, so none that the limit cut is known as cut; name it with --tokenizer"
+            )
     if contaminated := sum(figures["contaminated"] for figures in tasks.values()):
         found.append(
             f"CONTAMINATED: {contaminated} answers were given after a look at this benchmark's "

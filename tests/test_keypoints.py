@@ -5,14 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hk_fs_bench import items, judging
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.judging import ApiJudge, Query
 from hk_fs_bench.metrics import keypoints
-from hk_fs_bench.metrics.common import Unavailable
+from hk_fs_bench.metrics.common import Scored, Unavailable
 from hk_fs_bench.schema import KeyPoint, OEQItem
+from hk_fs_bench.stats.intervals import mean_of_sums
 from tests.fault_server import FaultServer, Request, error, ok
 from tests.lm_eval_output import write
 
@@ -203,3 +205,10 @@ def test_the_command(models, tmp_path):
     assert figures["metrics"]["key_points"]["value"] == 3 / 4
     assert figures["metrics"]["complete"]["n"] == 4
     assert figures["texts"]["unjudged"] == 0
+
+
+def test_a_share_has_wilsons_interval_where_some_rows_have_none():
+    sums = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 1.0]])
+    scored = Scored("complete", [1.0, None, 0.0], sums, mean_of_sums, is_share=True)
+    found = scored.estimate(["a", "b", "c"])
+    assert (found.value, found.n, found.interval) == (0.5, 2, "wilson")

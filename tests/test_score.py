@@ -52,6 +52,7 @@ def test_figures(tmp_path, dataset):
     assert mcq["seconds"]["mean"] == 12.0 / 5
     assert "run-level" in mcq["seconds"]["definition"]
     # The model "some/model" has no tokenizer here: unknown is null and says so.
+    assert any("name it with --tokenizer" in text for text in scores["warnings"])
     tokens = mcq["tokens"]["output"]
     assert (tokens["mean"], tokens["reason"]) == (None, "not known for any answer")
     assert scores["tasks"]["hk_fs_oeq"]["answered"] == 1
