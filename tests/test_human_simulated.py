@@ -102,6 +102,19 @@ def test_agreement(agreements, truth):
         assert one["ratings_per_answer"] == {"2": 340}
 
 
+def test_agreement_of_uneven_numbers_of_ratings(truth):
+    """Two to four raters a question, a quarter of the ratings lost: the same truth."""
+    found = []
+    for seed in SEEDS:
+        study = draw(seed, World(per_question=2 + seed % 3))
+        generator = np.random.default_rng(seed)
+        rows = [row for row in study.rows if generator.random() < 0.75]
+        found.append(agreement.single(rows, "accuracy"))
+    assert covered((one.ci95 for one in found), truth["icc"]) >= ENOUGH
+    assert np.mean([one.value for one in found]) == pytest.approx(truth["icc"], abs=0.04)
+    assert all(one.more["k"] % 1 for one in found)
+
+
 def test_severity_is_told_from_noise():
     """Strict and lenient raters who agree on the order: low ICC, high reliability within."""
     strict = agreement.agreement(draw(3, World(severity=0.25, noise=0.05)).rows, "accuracy")
