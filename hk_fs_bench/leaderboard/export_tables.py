@@ -24,6 +24,10 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': "''",
+    "`": r"\textasciigrave{}",
+    # Behind the end of a row a bracket would be a length.
+    "[": "{[}",
+    "]": "{]}",
     **{char: f"\\{char}" for char in "&%$#_{}"},
 }
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~<>&$#])")
