@@ -39,6 +39,12 @@ def shown_id(service_id: str) -> str:
     return service_id
 
 
+def folder_name(shown: str) -> str:
+    """A folder's name for a model's, maybe empty. File systems count bytes."""
+    short = re.sub(r"[^\w.-]+", "-", shown).encode()[:120].decode("utf-8", "ignore")
+    return short.strip("-.")
+
+
 def manifest_of(
     name: str,
     model: Model,
@@ -154,6 +160,19 @@ def lost_usd(manifest: Mapping[str, Any]) -> float:
     """What the replies of earlier sessions may have cost that were lost on the way."""
     lost = (session.get("lost_usd_most") for session in manifest["sessions"])
     return float(sum(usd for usd in lost if isinstance(usd, int | float)))
+
+
+def usage_of(folder: Path, row: Mapping[str, Any]) -> Mapping[str, int | None]:
+    """A row's token counts; UserError for what is none."""
+    usage = row.get("token_usage") or {}
+    if not isinstance(usage, dict) or not all(
+        n is None or (isinstance(n, int) and n >= 0) for n in usage.values()
+    ):
+        raise UserError(
+            f"{folder / 'predictions.jsonl'}: the row of {row['item_id']} has a token_usage that "
+            "is none; put the row back as it was, or move the folder away"
+        )
+    return usage
 
 
 def _refuse(folder: Path, what: str, before: Any, now: Any) -> None:

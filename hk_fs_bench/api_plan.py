@@ -14,6 +14,7 @@ from hk_fs_bench.api_models import Model, Price, Provider, Registry, check_label
 from hk_fs_bench.errors import UserError
 
 Regime = Literal["paper", "greedy"]
+MOST_SAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,9 @@ class Job:
         self.usd_most = api_manifest.lost_usd(self.manifest)
         for key, row in rows.items():
             if runs.settled(row):
-                self.count(sizes.get(key, self.requests[0]), _usage(self.folder, row))
+                self.count(
+                    sizes.get(key, self.requests[0]), api_manifest.usage_of(self.folder, row)
+                )
 
     def count(self, request: Request, usage: Mapping[str, int | None]) -> None:
         """Add an answer's tokens and money."""
@@ -176,6 +179,8 @@ def plan(
         UserError: an unknown model or task, an entry that lacks what was not given, a task that
             needs logprobs, a folder that holds another run.
     """
+    if samples > MOST_SAMPLES:
+        raise UserError(f"--samples {samples}: no more than {MOST_SAMPLES} answers a question")
     entry = registry.model(name)
     provider = registry.provider(entry)
     model, url = _complete(name, entry, provider, service_id, base_url, model_id)
@@ -216,7 +221,7 @@ def plan(
         price=price,
     )
     shown = manifest["model"]["requested_id"]
-    slug = name if entry.id else _slug(shown) or name
+    slug = name if entry.id else api_manifest.folder_name(shown) or name
     job = Job(
         name=name if entry.id else shown,
         model=model,
@@ -269,12 +274,6 @@ def _complete(
     return model.model_copy(update={"id": sent, "model": label}), url
 
 
-def _slug(text: str) -> str:
-    """A folder's name for a model's; file systems count bytes."""
-    short = re.sub(r"[^\w.-]+", "-", text).encode()[:120].decode("utf-8", "ignore")
-    return short.strip("-.")
-
-
 def _prompts(
     task: prompts.Task, dataset: items.Dataset, limit: int | None, sample: int
 ) -> list[tuple[runs.Key, str]]:
@@ -293,19 +292,6 @@ def _addresses(dataset: items.Dataset) -> tuple[str, ...]:
     hub = dataset.source.split("@")[0]
     own = re.fullmatch(r"[\w.-]+/[\w.-]+", hub) and not Path(hub).is_dir()
     return (organisation, hub) if own else (organisation,)
-
-
-def _usage(folder: Path, row: Mapping[str, Any]) -> Mapping[str, int | None]:
-    """A row's token counts; UserError for what is none."""
-    usage = row.get("token_usage") or {}
-    if not isinstance(usage, dict) or not all(
-        n is None or (isinstance(n, int) and n >= 0) for n in usage.values()
-    ):
-        raise UserError(
-            f"{folder / 'predictions.jsonl'}: the row of {row['item_id']} has a token_usage that "
-            "is none; put the row back as it was, or move the folder away"
-        )
-    return usage
 
 
 def _sum(total: float | None, part: float | None) -> float | None:

@@ -142,8 +142,7 @@ async def run(
             with _signals(going), _light_collection():
                 await _ask_all(going, watch)
         finally:
-            for one in going:
-                _finish(one)
+            _finish_all(going)
     return going
 
 
@@ -235,6 +234,18 @@ def _without(value: Any, keys: Sequence[str]) -> Any:
 def _not_applied(job: Job) -> dict[str, str]:
     known: dict[str, str] = job.manifest["protocol"]["parameters_not_applied"]
     return known
+
+
+def _finish_all(going: Sequence[Going]) -> None:
+    """Write how every session ended; one that can't be written keeps no other from it."""
+    faults = []
+    for one in going:
+        try:
+            _finish(one)
+        except UserError as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]
 
 
 def _finish(going: Going) -> None:

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import json
 import random
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hk_fs_bench import __version__
 from hk_fs_bench.api_budget import Budget, Stopped
-from hk_fs_bench.api_errors import Failure, error_of_status, failure_of, failure_of_exception
+from hk_fs_bench.api_errors import Failure
+from hk_fs_bench.api_http import Connection
 from hk_fs_bench.api_pace import Pace
 from hk_fs_bench.providers import Reply, read_reply
 
 if TYPE_CHECKING:
-    import httpx2
-
     from hk_fs_bench.api_models import Model, Price, Provider
 
 # Tries of one call that fail for another reason than a rate limit, which only the deadline ends.
@@ -32,10 +29,6 @@ TRIES = 8
 TRIES_UNSEEN = 3
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
-# An address that does not even take the connection by then is not worth the wait for an answer.
-CONNECT_S = 30.0
-# Longer than any answer, its reasoning and a stream's packaging: what goes on beyond it never ends.
-LONGEST_BODY = 64 * 2**20
 # One and the same limit, old and new.
 OTHER_NAME = {
     "max_tokens": "max_completion_tokens",
@@ -106,24 +99,12 @@ class Session:
         account.sessions.append(self)
 
     async def __aenter__(self) -> Session:
-        import httpx2
-        import openai
-
-        self._url = httpx2.URL(self.account.base_url.rstrip("/") + "/chat/completions")
-        # The SDK's HTTP client, without its resource classes: these add headers of their own
-        # (some from variables that were set for another vendor), retries, and half a millisecond.
-        self._http = openai.DefaultAioHttpClient(
-            follow_redirects=False,
-            headers={
-                "Authorization": f"Bearer {self.account.key}",
-                "Content-Type": "application/json",
-                "User-Agent": f"hk-fs-bench/{__version__}",
-            },
-        )
+        self._connection = Connection(self.account.base_url, self.account.key)
+        await self._connection.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
+    async def __aexit__(self, *exit: Any) -> None:
+        await self._connection.__aexit__(*exit)
 
     @property
     def sending(self) -> int:
@@ -236,7 +217,8 @@ class Session:
             answer = Answer(sent, 0)
             begun = time.perf_counter()
             try:
-                reply = read_reply(await self._send(body, timeout), self.account.provider)
+                raw = await self._connection.post(body, timeout, self.account.provider)
+                reply = read_reply(raw, self.account.provider)
                 answer.latency_ms = round((time.perf_counter() - begun) * 1000, 1)
                 answer.reply = reply
                 answer.status, answer.cause = reply.outcome
@@ -250,44 +232,6 @@ class Session:
             finally:
                 self._sending.discard(task)
         return answer
-
-    async def _send(self, body: Mapping[str, Any], timeout: float) -> bytes:
-        """The bytes of a reply of status 200, or the Failure that the request ended in."""
-        import httpx2  # what the SDK's client is made of
-
-        # Made by hand, with an address that was parsed once: the client's own way takes as long as
-        # all the rest of a call.
-        limits = dict.fromkeys(("read", "write", "pool"), timeout)
-        request = httpx2.Request(
-            "POST",
-            self._url,
-            headers=self._http.headers,
-            content=json.dumps(body).encode(),
-            extensions={"timeout": limits | {"connect": min(timeout, CONNECT_S)}},
-        )
-        try:
-            # The client's time-out is for each read; this one is for the whole request.
-            async with asyncio.timeout(timeout):
-                response = await self._http.send(request, stream=True)
-                try:
-                    raw = await _whole(response)
-                finally:
-                    await response.aclose()
-        except Failure:
-            raise
-        except Exception as error:
-            # Whatever a transport makes of a broken service is that call's failure, not the run's.
-            raise failure_of_exception(error) from None
-        if response.is_success:
-            return raw
-        text = raw.decode("utf-8", "replace")
-        try:
-            said = json.loads(text)
-        except (ValueError, RecursionError):
-            said = text
-        raise failure_of(
-            response.status_code, error_of_status(said), response.headers, self.account.provider
-        )
 
     def _mend(self, body: dict[str, Any], failure: Failure, droppable: Collection[str]) -> bool:
         """Take the refused field out of this and all later requests, or send the limit under its
@@ -335,14 +279,3 @@ class Session:
             return own
         # Some ask for no wait at all, again and again: asked for less than a second, ours grows.
         return max(failure.wait + 0.1 * jitter, own if failure.wait < 1 else 0.0)
-
-
-async def _whole(response: httpx2.Response) -> bytes:
-    """The body of a reply, unpacked."""
-    parts, size = [], 0
-    async for part in response.aiter_bytes():
-        size += len(part)
-        if size > LONGEST_BODY:
-            raise Failure("retry", "bad_body", "the service sends a body without end")
-        parts.append(part)
-    return b"".join(parts)

@@ -265,6 +265,7 @@ def test_answers_over_the_limit_are_counted_and_not_cut(tmp_path):
         (("one", "--tasks", "hk_fs_mcq_hk_ll"), "run it with lm-eval"),
         (("one", "--limit", "0"), "no count of at least 1"),
         (("one", "--samples", "-1"), "expected one argument|no count of at least 1"),
+        (("one", "--samples", "101"), "no more than 100 answers a question"),
         (("one", "--max-cost", "lots"), "no amount of USD"),
         (("one", "--max-cost", "nan"), "no amount of USD"),
         (("one", "--dataset", "nowhere"), "no dataset folder nowhere"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hk_fs_bench import api_keys, api_models, client, providers
+from hk_fs_bench import api_http, api_keys, api_models, client, providers
 from hk_fs_bench.api_budget import Budget, Stopped
 from hk_fs_bench.api_errors import asked_wait
 from hk_fs_bench.api_pace import Pace
@@ -246,7 +246,7 @@ def test_a_rate_limit_ends_with_the_deadline():
 )
 def test_silence_cuts_and_what_is_no_reply_are_retried(bad, cause, monkeypatch):
     monkeypatch.setattr(client, "TRIES", 2)
-    monkeypatch.setattr(client, "LONGEST_BODY", 10_000)
+    monkeypatch.setattr(api_http, "LONGEST_BODY", 10_000)
 
     def respond(request):
         return model_answer(request) if request.prompt == "good" else bad
