@@ -10,7 +10,7 @@ from typing import Any
 
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human.correlations import Values
-from hk_fs_bench.human.figures import Row, Unit, by_answer, means
+from hk_fs_bench.human.figures import Row, by_answer, means
 from hk_fs_bench.stats import Estimate, Pooled, icc_one_way, spearman, spearman_within
 from hk_fs_bench.stats.estimate import undefined
 
@@ -139,12 +139,3 @@ def position_bias(summary: Mapping[str, Any], dimension: str) -> dict[str, Any]:
 def _placed(showing: Mapping[str, Any], dimension: str) -> dict[str, tuple[int, float | None]]:
     pairs = zip(showing["candidates"], showing[dimension], strict=True)
     return {candidate: (place, score) for place, (candidate, score) in enumerate(pairs)}
-
-
-def model_means(rows: Sequence[Row], dimension: str) -> dict[str, dict[str, Any]]:
-    """Run → the judge's mean over questions."""
-    mean = means(by_answer(rows, dimension))
-    own: dict[str, dict[Unit, float]] = {}
-    for unit, value in mean.items():
-        own.setdefault(unit[0], {})[unit] = value
-    return {run: _mean(values).to_json() for run, values in own.items()}
