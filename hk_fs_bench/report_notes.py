@@ -145,6 +145,14 @@ def _cost(figures: Mapping[str, Any]) -> list[str]:
             f"USD at {price['input']}/{price['output']} per million tokens in/out, "
             f"{price['date'] or 'undated'} ({price['source'] or 'no source'})"
         )
+    for name in ("reasoning", "cached_input"):
+        spent = figures["tokens"][name]
+        if spent["mean"]:
+            of = "output" if name == "reasoning" else "input"
+            lines.append(
+                f"{name.replace('_', ' ')} tokens, part of the {of}: {short(spent['mean'])} an "
+                f"answer, n {spent['n']}"
+            )
     each = figures.get("per_correct") or {}
     known = {name: own for name, own in each.items() if own["value"] is not None}
     if known:

@@ -212,12 +212,15 @@ def test_costs_per_question_and_per_correct_answer(tmp_path, dataset):
     runs.write_jsonl(run.folder / "predictions.jsonl", rows)
     price = {"input": 1.0, "output": 4.0, "date": "2026-11-01", "source": "page"}
     runs.write_json(run.folder / "run.json", run.manifest | {"price": price})
-    mcq = scoring.score(runs.read_run(run.folder), dataset)["tasks"]["hk_fs_mcq_hk"]
+    scores = scoring.score(runs.read_run(run.folder), dataset)
+    mcq = scores["tasks"]["hk_fs_mcq_hk"]
     assert mcq["usd"]["mean"] == pytest.approx((100 + 4 * 50) / 1e6)
     assert mcq["usd"]["price"] == price
     assert mcq["tokens"]["reasoning"]["mean"] == 40
     assert mcq["per_correct"]["tokens"]["value"] == 300
     assert mcq["per_correct"]["usd"]["value"] == pytest.approx(0.0006)
+    lines = report_notes.notes(scores)
+    assert "hk_fs_mcq_hk: reasoning tokens, part of the output: 40 an answer, n 2" in lines
     assert mcq["per_correct"]["seconds"]["value"] == pytest.approx(12.0)
 
 
@@ -244,7 +247,9 @@ def test_means_and_ratios_carry_intervals(tmp_path, dataset):
 
 
 def test_a_cut_open_answer_is_one_and_is_said_to_be_cut(tmp_path, dataset):
-    run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_oeq": ["The lobby is", "It must", "A wall."]}))
+    run = lm_eval_runs.convert(
+        write(tmp_path, {"hk_fs_oeq": ["The lobby is", "It must", "A wall."]})
+    )
     for row in list(run.rows.values())[:2]:
         row["finish_reason"] = "length"
     scores = scoring.score(run, dataset)
