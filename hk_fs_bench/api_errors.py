@@ -6,6 +6,7 @@ account at one vendor and a limit per minute at another.
 
 from __future__ import annotations
 
+import datetime
 import email.utils
 import math
 import re
@@ -258,9 +259,10 @@ def _number(text: str | None) -> float | None:
 
 
 def _moment(text: str | None) -> float | None:
-    """Unix seconds of an HTTP date."""
+    """Unix seconds of an HTTP date, which is UTC even where it does not say so."""
     try:
-        return email.utils.parsedate_to_datetime(text or "").timestamp()
+        moment = email.utils.parsedate_to_datetime(text or "")
+        return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
 

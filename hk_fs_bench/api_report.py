@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hk_fs_bench.api_keys import hide
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -95,7 +97,7 @@ def payloads(jobs: Sequence[Job]) -> Iterator[str]:
 
 
 def state(going: Sequence[Going]) -> str:
-    """One line on how it goes."""
+    """One line on how it goes, with what stands in the way."""
     done, failed = sum(g.answered for g in going), sum(g.failed for g in going)
     times = [left for g in going if (left := g.seconds_left) is not None]
     parts = [
@@ -103,6 +105,7 @@ def state(going: Sequence[Going]) -> str:
         f"{failed:,} failed",
         f"{sum(g.session.sending for g in going)} in flight",
         *([f"{_clock(max(times))} left"] if times else []),
+        *(hide(g.session.trouble, g.keys) for g in going if g.session.trouble),
         f"{sum(g.job.usd for g in going):.4f} USD",
         f"{sum(g.job.tokens for g in going):,} tokens",
     ]

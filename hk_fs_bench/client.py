@@ -87,6 +87,8 @@ class Session:
         self.price = price
         self.stopped: str | None = None
         self.answered = 0
+        # What went wrong last, while nothing has gone well since.
+        self.trouble: str | None = None
         # USD that replies may have cost at most which were lost on the way.
         self.lost_usd = 0.0
         # Fields that the server refused and that are not sent again: name → why.
@@ -184,8 +186,10 @@ class Session:
             if failure is None:
                 self.account.pace.served(slot)
                 self.answered += 1
+                self.trouble = None
                 self._failed_in_a_row = 0
                 return answer
+            self.trouble = str(failure)
             overloaded = failure.action == "overloaded"
             if overloaded:
                 self.account.pace.refused(slot, failure.wait)
@@ -251,7 +255,7 @@ class Session:
         """Raise Stopped where no further call can help; an account stops all of its models."""
         action, why = failure.action, f"{failure.cause}: {failure.message}"
         if action == "overloaded" and failure.wait and failure.wait > self.model.deadline_s:
-            action, why = "stop_provider", f"the service asks to wait {failure.wait:.0f} s: {why}"
+            action, why = "stop_provider", f"the service asks to wait {failure.wait:.6g} s: {why}"
         if action in ("rejected", "drop_parameter") and not self.answered:
             # Later, when the like of it was answered, it is this one request's own fault.
             action = "stop_model"

@@ -1,5 +1,6 @@
 """api_runners/run.py from outside: complete runs, plans, money, keys, labels, mistakes."""
 
+import asyncio
 import io
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from hk_fs_bench import api_models, api_plan, api_report, items, prompts, runs, scoring
+from hk_fs_bench import api_models, api_plan, api_report, api_runs, items, prompts, runs, scoring
 from tests.api_command import KEY, MODELS, ROOT, Command, environment, in_process, score
 from tests.fault_server import FaultServer, Reply, error, model_answer, ok
 
@@ -83,6 +84,32 @@ def test_a_plan_fits_its_terminal(tmp_path, dataset, width):
         for part in (job.name, f"{estimate.tokens_in:,}", f"{estimate.tokens_out_most:,}"):
             assert part in shown
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_what_stands_in_the_way_is_said(tmp_path):
+    """Before the first answer there is nothing else to see, and it may last for long."""
+    seen = []
+
+    async def watch(going):
+        while True:
+            seen.append(api_report.state(going))
+            await asyncio.sleep(0.02)
+
+    def respond(request):
+        told = f"slow down, {request.headers['authorization']}"
+        return error(429, message=told) if request.nth < 3 else model_answer(request)
+
+    with FaultServer(respond) as server:
+        command = Command(tmp_path, server.url)
+        registry = api_models.load(command.folder / "models.yaml")
+        plan = {"tasks": ["hk_fs_oeq"], "regime": "paper", "out": tmp_path, "limit": 1}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HERE_KEY", KEY)
+            job = api_plan.plan(registry, "one", items.load(), **plan)
+            (going,) = asyncio.run(api_runs.run([job], watch=watch))
+    assert any("http_429: slow down, Bearer [key]" in line for line in seen)
+    assert KEY not in "".join(seen)
+    assert "429" not in api_report.state([going])
 
 
 def test_money(tmp_path):

@@ -96,6 +96,14 @@ NOW = 1_800_000_000
         ),
         (
             {
+                "Retry-After": email.utils.formatdate(NOW + 30).removesuffix("-0000"),
+                "Date": email.utils.formatdate(NOW, usegmt=True),
+            },
+            None,
+            30,
+        ),
+        (
+            {
                 "Retry-After": email.utils.formatdate(NOW - 30, usegmt=True),
                 "Date": email.utils.formatdate(NOW, usegmt=True),
             },
