@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from hk_fs_bench.report import interval, percent, short
@@ -11,6 +12,21 @@ from hk_fs_bench.report import interval, percent, short
 _UNITS = {"tokens": "tokens", "seconds": "seconds", "usd": "USD"}
 # Below this many questions a bootstrap, which knows no others, makes too narrow intervals.
 _ENOUGH_FOR_BOOTSTRAP = 30
+
+
+def brief(scores: Mapping[str, Any], folder: Path) -> list[str]:
+    """What a table that stands alone needs: its terms, and where everything else is."""
+    return [
+        *_seconds(scores["tasks"]),
+        "accuracy: over all answers, in brackets over those that could be read. Interval: Wilson.",
+        f"all figures, with their intervals and signatures: {folder / 'scores.json'}",
+        f"every answer: {folder / 'items.jsonl'}",
+    ]
+
+
+def _seconds(tasks: Mapping[str, Any]) -> list[str]:
+    definitions = (figures["seconds"]["definition"] for figures in tasks.values())
+    return [f"seconds: {definition}." for definition in dict.fromkeys(definitions)]
 
 
 def notes(scores: Mapping[str, Any]) -> list[str]:
@@ -41,8 +57,7 @@ def notes(scores: Mapping[str, Any]) -> list[str]:
         lines += [
             f"{name}: {text}" for text in (*_risks(figures), *_texts(figures), *_cost(figures))
         ]
-    for definition in dict.fromkeys(figures["seconds"]["definition"] for figures in tasks.values()):
-        lines.append(f"seconds: {definition}.")
+    lines += _seconds(tasks)
     lines.append("accuracy: correct over all answers, in brackets over those that could be read;")
     lines.append("interval: Wilson, 95%, sampling of items only.")
     lines.append("unsafe: the chosen option, followed, leaves the building less safe.")

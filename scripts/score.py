@@ -162,8 +162,7 @@ def show(
         for table in [report.scores_table(scores)] if brief else report.tables(scores):
             console.print(table)
         if brief:
-            say([f"all figures, with their intervals and signatures: {run.folder / 'scores.json'}"])
-            say([f"every answer: {run.folder / 'items.jsonl'}"])
+            say(report_notes.brief(scores, run.folder))
         else:
             say([*report_notes.notes(scores), f"files: {run.folder}", ""])
     if comparison := out.get("comparison"):
