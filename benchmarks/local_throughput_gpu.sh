@@ -36,7 +36,8 @@ run)
   export PYTHONPATH=$packages PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1
   nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader || true
   if [ $# -eq 0 ]; then set -- --device cuda --shape qwen2.5-7b; fi
-  "$python" benchmarks/local_throughput.py --alone-new 64 --budget 330 \
+  # What was measured is written before engines are tried that may take their time to compile.
+  timeout 460 "$python" benchmarks/local_throughput.py --alone-new 64 --budget 330 \
     --out "${OUT:-benchmarks/results}" "$@"
   ;;
 *)

@@ -1,0 +1,286 @@
+"""What local_throughput.py measures: the model, loaded once, and what is done with it in turn."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import random_model
+
+ROOT = Path(__file__).resolve().parent.parent
+TASKS = ["hk_fs_mcq_hk", "hk_fs_mcq_nohk", "hk_fs_oeq"]
+
+
+class Bench:
+    """The model, loaded once, and the contenders."""
+
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        import torch
+
+        from hk_fs_bench.hf_model import CountingHF
+
+        self.args, self.folder, self.torch = args, folder, torch
+        dtype = torch.bfloat16 if args.device == "cuda" else torch.float32
+        if args.shape:
+            self.pretrained = folder / args.shape
+            model = random_model.make(args.shape, self.pretrained, args.device, dtype)
+            from transformers import AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(self.pretrained)
+            self.lm = CountingHF(pretrained=model, tokenizer=tokenizer, batch_size=args.batch)
+        else:
+            from hk_fs_bench.small_model import safetensors_folder
+
+            self.pretrained = Path(args.model or safetensors_folder(ROOT / ".cache"))
+            self.lm = CountingHF(
+                pretrained=str(self.pretrained),
+                dtype=dtype,
+                device=args.device,
+                batch_size=args.batch,
+            )
+        self.name = args.shape or self.pretrained.name
+        self.prompts = self._prompts()
+        self.own_tasks = self._tasks()
+
+    def _job(self, out: Path, limit: int | None, new: int) -> Any:
+        from hk_fs_bench import items, local_configs, local_plan
+
+        scale = "one-gpu" if self.args.device == "cuda" else "cpu"
+        config = local_configs.resolve(str(self.pretrained), scale)
+        config.lm_eval["batch_size"] = self.args.batch
+        config.lm_eval["gen_kwargs"] |= {"max_gen_toks": new, "min_new_tokens": new}
+        return local_plan.plan(config, items.load(), tasks=TASKS, out=out, limit=limit)
+
+    def _prompts(self) -> dict[str, list[Any]]:
+        """The questions of each task, longest first, as lm-eval renders them."""
+        from hk_fs_bench import local_runs
+
+        job = self._job(self.folder / "none", None, self.args.new)
+        found: dict[str, list[Any]] = {}
+        for question in local_runs.questions(self.lm, job):
+            found.setdefault(question.key[0], []).append(question)
+        return found
+
+    def _tasks(self) -> dict[str, Any]:
+        """Our YAML task and lm-eval's gsm8k over the same prompts, for the same settings."""
+        import lm_eval.tasks
+        import yaml
+        from lm_eval.tasks import TaskManager
+
+        from hk_fs_bench import items, prompts
+
+        n = self.args.items or len(self.prompts[TASKS[0]])
+        settings = {"until": [], "max_gen_toks": self.args.alone_new, "do_sample": False}
+        settings["min_new_tokens"] = self.args.alone_new
+        task = prompts.load_task(TASKS[0])
+        rows = items.docs(items.load(), **task.data_options)[:n]
+        data = self.folder / "own.jsonl"
+        told = [{"question": prompts.render(task, r), "answer": r["answer"]} for r in rows]
+        data.write_text("".join(json.dumps(row) + "\n" for row in told), "utf-8")
+        theirs = Path(lm_eval.tasks.__file__).parent / "gsm8k" / "gsm8k.yaml"
+        changed = {
+            "dataset_path": "json",
+            "dataset_name": None,
+            "dataset_kwargs": {"data_files": {"test": str(data)}},
+            "training_split": None,
+            "fewshot_split": None,
+            "doc_to_text": "{{question}}",
+            "num_fewshot": 0,
+            "generation_kwargs": settings,
+        }
+        config = yaml.safe_load(theirs.read_text("utf-8")) | changed
+        own = TaskManager(include_defaults=False).load([config])
+        ours = TaskManager(include_path=str(prompts.tasks_folder()), include_defaults=False)
+        mine = ours.load([TASKS[0]])
+        mine["tasks"][TASKS[0]].set_config("generation_kwargs", settings, update=True)
+        mine["tasks"][TASKS[0]].set_config("num_fewshot", 0)
+        self.task_items = len(rows)
+        return {"ours": mine, "own": own}
+
+    def warm_up(self) -> None:
+        for question in self.prompts[TASKS[0]][:2]:
+            self._generate(question, 4)
+        self.ours(self.folder / "warm", limit=2, new=4)
+        for which in self.own_tasks:
+            self.task(which, 2)
+
+    def round(self, number: int) -> dict[str, Any]:
+        work: dict[str, Callable[[], Any]] = {
+            "alone": self.alone,
+            "ours": lambda: self.ours(
+                self.folder / f"run-{number}", self.args.items, self.args.new
+            ),
+            "task ours": lambda: self.task("ours"),
+            "task own": lambda: self.task("own"),
+        }
+        names = list(work) if number % 2 == 0 else list(work)[::-1]
+        found = {name: work[name]() for name in names}
+        return {name: found[name] for name in work} | {"load": os.getloadavg()[0]}
+
+    def alone(self) -> dict[str, float]:
+        """Seconds of one answer of the full length, one at a time."""
+        each = []
+        for questions in self.prompts.values():
+            n = self.args.alone
+            for k in range(n):
+                question = questions[(2 * k + 1) * len(questions) // (2 * n)]
+                first = self._generate(question, 1)
+                more = self._generate(question, self.args.alone_new) - first
+                token = max(0.0, more) / (self.args.alone_new - 1)
+                each.append(first + token * (self.args.new - 1))
+        return {"n": len(each), "seconds": statistics.fmean(each)}
+
+    def _generate(self, question: Any, new: int) -> float:
+        told = self.lm.tokenizer(question.context, return_tensors="pt", add_special_tokens=False)
+        told = told.to(self.lm.device)
+        begun = time.perf_counter()
+        out = self.lm.model.generate(
+            **told,
+            max_new_tokens=new,
+            min_new_tokens=new,
+            do_sample=False,
+            pad_token_id=self.lm.tokenizer.pad_token_id,
+        )
+        out.tolist()
+        return time.perf_counter() - begun
+
+    def ours(self, out: Path, limit: int | None, new: int) -> dict[str, Any]:
+        from hk_fs_bench import local_runs, runs
+
+        self._reset_peak()
+        begun = time.perf_counter()
+        job = self._job(out, limit, new)
+        progress = local_runs.run(job, load=lambda _: self.lm)
+        seconds = time.perf_counter() - begun
+        rows = runs.read_run(job.folder).rows.values()
+        tokens = [row["token_usage"]["output_tokens"] for row in rows]
+        assert set(tokens) == {new}, f"answers of {min(tokens)} to {max(tokens)} tokens"
+        generating = sum(row["performance"]["batch_share_ms"] for row in rows) / 1000
+        return {
+            "n": len(rows),
+            "tokens": sum(tokens),
+            "seconds": seconds,
+            "generating": generating,
+            # How many batches of each size.
+            "batches": {
+                size: n // size
+                for size, n in sorted(Counter(r["performance"]["batch"] for r in rows).items())
+            },
+            "prompt": statistics.fmean(row["token_usage"]["input_tokens"] for row in rows),
+            "halved": progress.halved,
+            "peak": self._peak(),
+        }
+
+    def task(self, which: str, limit: int | None = None) -> dict[str, float]:
+        from lm_eval.evaluator import evaluate
+
+        self.lm.batch_size_per_gpu = self.args.batch
+        begun = time.perf_counter()
+        with contextlib.redirect_stdout(sys.stderr):
+            evaluate(
+                self.lm,
+                self.own_tasks[which],
+                limit=limit or self.task_items,
+                bootstrap_iters=0,
+                apply_chat_template=True,
+            )
+        return {"n": self.task_items, "seconds": time.perf_counter() - begun}
+
+    def _reset_peak(self) -> None:
+        if self.args.device == "cuda":
+            self.torch.cuda.reset_peak_memory_stats()
+        else:
+            with contextlib.suppress(OSError):
+                Path("/proc/self/clear_refs").write_text("5")
+
+    def _peak(self) -> float | None:
+        """Bytes at most since the reset: of the GPU, or of this process."""
+        if self.args.device == "cuda":
+            return float(self.torch.cuda.max_memory_allocated())
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/self/status").read_text().splitlines():
+                if line.startswith("VmHWM"):
+                    return 1024.0 * int(line.split()[1])
+        return None
+
+    def memory_lines(self) -> list[str]:
+        """Peak memory at several batch sizes."""
+        sizes = sorted(
+            {1, max(1, self.args.batch // 4), max(1, self.args.batch // 2), self.args.batch}
+        )
+        lines, found = [], []
+        for size in sizes:
+            batch = self.prompts[TASKS[0]][:size]
+            self._reset_peak()
+            self._batch(batch, self.args.alone_new)
+            if (peak := self._peak()) is None:
+                return ["peak memory: not known on this system"]
+            found.append((len(batch), peak))
+            lines.append(f"  batch {len(batch)}: {peak / 1e9:.2f} GB")
+        (small, low), (large, high) = found[0], found[-1]
+        growth = (high - low) / max(1, large - small) / 1e6
+        head = f"peak memory, {self.args.alone_new} new tokens, the longest prompts:"
+        return [head, *lines, f"  growth: {growth:.1f} MB an answer of the batch"]
+
+    def _batch(self, questions: list[Any], new: int) -> float:
+        settings = {"until": [], "max_gen_toks": new, "min_new_tokens": new, "do_sample": False}
+        from lm_eval.api.instance import Instance
+
+        self.lm.batch_size_per_gpu = len(questions)
+        asked = [Instance("generate_until", {}, (q.context, dict(settings)), 0) for q in questions]
+        begun = time.perf_counter()
+        self.lm.generate_until(asked, disable_tqdm=True)
+        return time.perf_counter() - begun
+
+    def engine_lines(self) -> list[str]:
+        """What else transformers offers, briefly: a compiled static cache, continuous batching."""
+        questions = self.prompts[TASKS[0]][: self.args.batch]
+        ids = [self.lm.tok_encode(q.context, add_special_tokens=False) for q in questions]
+        new = self.args.alone_new
+        lines = [f"engines of transformers, {len(questions)} prompts, {new} new tokens each:"]
+        for name, work in {
+            "as run": lambda: self._batch(questions, new),
+            "static cache, compiled": lambda: self._static(questions, new),
+            "continuous batching": lambda: self._continuous(ids, new),
+        }.items():
+            try:
+                seconds = [work(), work()][1]  # The first compiles.
+                lines.append(f"  {name}: {len(questions) * new / seconds:.0f} tokens/s")
+            except Exception as error:
+                lines.append(
+                    f"  {name}: {type(error).__name__}: {str(error).splitlines()[0][:120]}"
+                )
+        return lines
+
+    def _static(self, questions: list[Any], new: int) -> float:
+        ids, mask = self.lm.tok_batch_encode([q.context for q in questions])
+        begun = time.perf_counter()
+        self.lm.model.generate(
+            input_ids=ids.to(self.lm.device),
+            attention_mask=mask.to(self.lm.device),
+            max_new_tokens=new,
+            min_new_tokens=new,
+            do_sample=False,
+            cache_implementation="static",
+            pad_token_id=self.lm.tokenizer.pad_token_id,
+        ).tolist()
+        return time.perf_counter() - begun
+
+    def _continuous(self, ids: list[list[int]], new: int) -> float:
+        from transformers import GenerationConfig
+
+        self.lm.model.set_attn_implementation("sdpa")  # From it transformers makes its paged one.
+        config = GenerationConfig(max_new_tokens=new, do_sample=False, eos_token_id=-1)
+        begun = time.perf_counter()
+        found = self.lm.model.generate_batch(ids, generation_config=config)
+        assert all(len(one.generated_tokens) == new for one in found.values())
+        return time.perf_counter() - begun
