@@ -6,8 +6,10 @@
     rows          the raw answers: whole, each once, to the prompts of the edition
     history       what a branch may touch
     claims        what a submission says of its own scores, and what is recomputed
-    recompute     many submissions scored at once, and kept
-    validating    all of the above: one line a fault
+    recompute     many submissions scored at once
+    checking      one submission held against all of these; many in processes
+    kept          what was found clean, so that a second look is quick
+    validating    the whole check: one line a fault
     submitting    a run → a submission
     outcomes, ranking, flags, studies, paper, building   submissions → leaderboard.json
     rescoring     what a new edition or parser changes

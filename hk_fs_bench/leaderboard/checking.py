@@ -13,7 +13,7 @@ from typing import Any
 from hk_fs_bench import items, prompts
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
-from hk_fs_bench.leaderboard import claims, entries, rows
+from hk_fs_bench.leaderboard import claims, entries, kept, rows
 from hk_fs_bench.leaderboard.editions import Editions
 from hk_fs_bench.leaderboard.recompute import DEFAULT, CantCompute, Recomputed, recompute, run_of
 from hk_fs_bench.leaderboard.strict_json import Fault
@@ -30,7 +30,8 @@ _CHATS = ("instruct", "chat", "-it")
 class Checked:
     """A submission, what is wrong with it, and what follows from its rows.
 
-    `recomputed` is on the newest edition. `differences`: claims with an older signature.
+    `recomputed` is on the newest edition. `differences`: claims with an older signature. `path`:
+    where the result is kept.
     """
 
     slug: str
@@ -38,6 +39,7 @@ class Checked:
     faults: list[str] = field(default_factory=list)
     differences: list[dict[str, Any]] = field(default_factory=list)
     recomputed: Recomputed | None = None
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,23 @@ def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
     path = (items.default_folder() if how.source is None else how.source) / "manifest.json"
     editions = _editions(how.source, path.read_bytes() if path.is_file() else b"")
     found = [Checked(folder.name) for folder in folders]
-    ready = [
-        one
-        for checked, folder in zip(found, folders, strict=True)
-        if (one := _read(checked, folder, editions, how)) is not None
-    ]
+    ready = []
+    for one, folder in zip(found, folders, strict=True):
+        basis = (editions.current.sha256, editions.versions, folder.name in how.merged)
+        one.path = None if how.full else kept.path_of(folder, *basis)
+        if (known := kept.read(one.path)) is not None:
+            one.manifest, one.differences = known["manifest"], known["differences"]
+            one.recomputed = known["recomputed"]
+        elif (whole := _read(one, folder, editions, how)) is not None:
+            ready.append(whole)
+    _score(ready, editions, how)
+    for whole in ready:
+        _keep(whole.checked)
+    return found
+
+
+def _score(ready: Sequence[_Ready], editions: Editions, how: How) -> None:
+    """Hold the claims against the recomputed figures, and recompute on the newest edition."""
     for edition in {one.edition.sha256: one.edition for one in ready}.values():
         own = [one for one in ready if one.edition is edition]
         for one, result in _recomputed(own, [one.run for one in own], edition, how.wanted):
@@ -106,7 +120,12 @@ def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
         runs = [one.on_current for one in late]
         for one, result in _recomputed(late, runs, editions.current, DEFAULT):
             one.checked.recomputed = result
-    return found
+
+
+def _keep(one: Checked) -> None:
+    if not one.faults and one.recomputed is not None:
+        names = ("manifest", "differences", "recomputed")
+        kept.write(one.path, {name: getattr(one, name) for name in names})
 
 
 def _recomputed(

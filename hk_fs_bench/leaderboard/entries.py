@@ -143,6 +143,20 @@ def _bounded(path: Path, most: int) -> bytes:
         return file.read(most + 1)
 
 
+def digest(folder: Path) -> str | None:
+    """The hash of a submission's name and files; None where its folder is not as it should be."""
+    if next(_folder_faults(folder), None) is not None:
+        return None
+    found = hashlib.sha256(folder.name.encode())
+    for name in FILES:
+        try:
+            raw = _bounded(folder / name, safe_text.settings()["sizes"][name])
+        except Fault:
+            return None
+        found.update(hashlib.sha256(raw).digest())
+    return found.hexdigest()
+
+
 def unpack(packed: bytes) -> bytes:
     """The bytes of a gzip file, given up where they pass the limit."""
     most = int(safe_text.settings()["sizes"]["predictions.jsonl"])

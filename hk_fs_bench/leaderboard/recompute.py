@@ -1,28 +1,20 @@
-"""Submissions scored anew from their raw answers, many at once, and kept.
-
-What is kept lies in the user's cache, under a name made of the rows, the edition and this
-package's own source: nothing that went into a figure can change behind it.
-"""
+"""Submissions scored anew from their raw answers, many at once."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from hk_fs_bench import answers, prompts, scoring
+from hk_fs_bench import prompts, scoring
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
 from hk_fs_bench.metrics.common import Unavailable
 from hk_fs_bench.metrics.mcq import READABLE
 from hk_fs_bench.open_metrics import Wanted
-from hk_fs_bench.runs import Key, Run, write_bytes
+from hk_fs_bench.runs import Key, Run
 from hk_fs_bench.scoring import ScoredRun
 
 # Enough to compute without an encoder; what `build` stands on.
@@ -73,23 +65,14 @@ def _stem(item: Any) -> tuple[str, tuple[str, ...]]:
     return item.question, tuple(getattr(item, "choices", ()))
 
 
-def recompute(
-    runs: Sequence[Run], dataset: Dataset, wanted: Wanted = DEFAULT, kept: bool = True
-) -> list[Recomputed]:
+def recompute(runs: Sequence[Run], dataset: Dataset, wanted: Wanted = DEFAULT) -> list[Recomputed]:
     """What follows from each run's rows: see `_result`.
 
     Raises:
-        UserError: rows that the scorer refuses, or open answers where Java is missing.
+        UserError: rows that the scorer refuses.
+        CantCompute: open answers where Java is missing.
     """
-    paths = [_cache_path(run, dataset, wanted) if kept else None for run in runs]
-    found: list[Recomputed | None] = [_from_cache(path) for path in paths]
-    todo = [i for i, one in enumerate(found) if one is None]
-    fresh = scoring.evaluate([runs[i] for i in todo], dataset, wanted)
-    for i, scored in zip(todo, fresh, strict=True):
-        result = _result(scored, dataset)
-        found[i] = result
-        _keep(paths[i], result)
-    return cast("list[Recomputed]", found)
+    return [_result(one, dataset) for one in scoring.evaluate(runs, dataset, wanted)]
 
 
 def _result(one: ScoredRun, dataset: Dataset) -> Recomputed:
@@ -145,49 +128,3 @@ def _shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     from hk_fs_bench.metrics.mcq import by_question, is_correct
 
     return by_question(rows, is_correct)
-
-
-@cache
-def _code() -> str:
-    """The hash of all that decides a figure in this package: its source and data."""
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256(answers.PARSER_VERSION.encode())
-    for path in sorted(
-        [*root.rglob("*.py"), *root.glob("data/*"), *prompts.tasks_folder().glob("*")]
-    ):
-        if path.is_file() and "site" not in path.parts[-3:]:
-            digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()
-
-
-def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/hk-fs-bench/leaderboard, or under ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "hk-fs-bench" / "leaderboard"
-
-
-def _cache_path(run: Run, dataset: Dataset, wanted: Wanted) -> Path:
-    from importlib.metadata import version
-
-    parts: list[Any] = [_code(), dataset.sha256, wanted.metrics, str(wanted.bertscore)]
-    parts += [version(name) for name in ("numpy", "hk-fs-bench")]
-    text = json.dumps([*parts, run.manifest, list(run.rows.values())], sort_keys=True)
-    return cache_folder() / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
-
-
-def _from_cache(path: Path | None) -> Recomputed | None:
-    """What was kept, or None; a file that can't be read is as good as none."""
-    try:
-        return cast("Recomputed | None", path and json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError):
-        return None
-
-
-def _keep(path: Path | None, found: Recomputed) -> None:
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, json.dumps(found).encode())
-    except (OSError, UserError):
-        return
