@@ -1,5 +1,6 @@
 """Runs that were interrupted: killed, stopped, locked, out of disk; and what goes on from there."""
 
+import gzip
 import hashlib
 import json
 import random
@@ -12,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hk_fs_bench import api_models, api_plan, items, runs
+from hk_fs_bench import api_models, api_plan, client, items, runs
 from hk_fs_bench.errors import UserError
 from tests.api_command import MODELS, Command, many, score, until
-from tests.fault_server import FaultServer, Reply, error, model_answer
+from tests.fault_server import FaultServer, Reply, error, model_answer, stream
 
 
 def faulty(request) -> Reply:
@@ -61,6 +62,62 @@ def test_chaos(tmp_path):
     answered = {row["item_id"] for row in rows[:before]}
     assert len(answered) == before
     assert len(seen) - before <= 3 * 60
+
+
+def out_of_its_mind(request) -> Reply:
+    """Half of all requests end in something that no service should send."""
+    chance = random.Random(f"{request.prompt} {request.nth}")
+    whole = model_answer(request)
+    good = json.dumps(whole.body).encode()
+    broken = [
+        Reply(status="odd"),
+        Reply(204, raw=b""),
+        Reply(raw=b"{}", headers={"X-Long": "a" * 20_000}),
+        Reply(raw=b"not packed", headers={"Content-Encoding": "gzip"}),
+        Reply(raw=good[:-7]),
+        Reply(raw=good, headers={"Content-Length": "9999"}, then="reset"),
+        Reply(raw=good.replace(b'"stop"', b'"abort"')),
+        Reply(raw=b"data: [DONE]\n\n"),
+        Reply(raw=b"[" * 100_000),
+        Reply(raw=b"<html>A</html>"),
+        Reply(raw=b"\xff\xfe"),
+        Reply(body={"choices": None, "error": {"code": 503}}),
+        stream([{"choices": [{"delta": {"content": "A"}}]}], done=False),
+        error(429, {"Retry-After": "0"}),
+        error(429, {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}),
+        error(503, {"Retry-After": "soon"}),
+        error(529),
+    ]
+    odd = [
+        whole,
+        Reply(raw=gzip.compress(good), headers={"Content-Encoding": "gzip"}),
+        Reply(raw=b"\xef\xbb\xbf" + good),
+        Reply(raw=good.replace(b": 90", b": 1" + b"0" * 500)),
+        Reply(raw=good, headers={"Content-Type": "text/plain; charset=latin-1"}),
+        stream([{"choices": [{"delta": whole.body["choices"][0]["message"]}]}]),
+    ]
+    return chance.choice(broken if chance.random() < 0.5 else odd)
+
+
+def test_a_service_out_of_its_mind(tmp_path, monkeypatch):
+    """Every question gets the service's own answer once, or is known to have failed."""
+    monkeypatch.setattr(client, "FIRST_WAIT_S", 0.01)
+    args = ("one", "--tasks", "hk_fs_mcq_hk", "--dataset", many(tmp_path, 120))
+    calm, wild = tmp_path / "calm", tmp_path / "wild"
+    calm.mkdir(), wild.mkdir()
+    with FaultServer() as server:
+        assert Command(calm, server.url)(*args).returncode == 0
+    with FaultServer(out_of_its_mind, cap=25) as server:
+        command = Command(wild, server.url)
+        for _ in range(4):
+            done = command(*args, "--retry-failures")
+            assert done.returncode in (0, 1), done.stderr
+            assert "Traceback" not in done.stdout + done.stderr
+            if done.returncode == 0:
+                break
+    outputs = {row["item_id"]: row["output"] for row in command.rows() if row["status"] == "ok"}
+    assert outputs == {row["item_id"]: row["output"] for row in Command(calm).rows()}
+    assert {row["status"] for row in command.rows()} <= {"ok", "infra_error"}
 
 
 def test_a_second_process_is_refused(tmp_path):
