@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import logging
 import os
 import platform
 import statistics
@@ -72,7 +73,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     begun = time.monotonic()
     args = arguments()
-    os.environ |= {"HF_HUB_OFFLINE": "1", "LMEVAL_LOG_LEVEL": "ERROR", "TQDM_DISABLE": "1"}
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
+    logging.getLogger("lm_eval").setLevel("ERROR")
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, Path(folder))
         say(f"loaded after {time.monotonic() - begun:.0f} s")

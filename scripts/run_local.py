@@ -9,6 +9,7 @@ command again goes on where it stopped. The run's folder is printed last, for sc
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import subprocess
@@ -125,6 +126,9 @@ def launch(args: argparse.Namespace, config: Config) -> int:
 
 
 def answer(args: argparse.Namespace, config: Config, share: Share) -> int:
+    # lm-eval warns of what is meant so, and draws a bar for every task's requests.
+    logging.getLogger("lm_eval").setLevel(os.environ.get("LMEVAL_LOG_LEVEL", "ERROR"))
+    os.environ.setdefault("TQDM_DISABLE", "1")
     from hk_fs_bench import items, local_plan, local_runs
 
     if Path(config.model_args["pretrained"]).is_dir():
