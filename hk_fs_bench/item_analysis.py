@@ -45,12 +45,16 @@ def analyse(runs: Sequence[ScoredRun], dataset: Dataset, task: str) -> dict[str,
 
 
 def _best(right: Sequence[Mapping[str, float]]) -> list[int]:
-    """The better half of the runs, by accuracy; none with too few runs."""
-    if len(right) < FEWEST:
+    """The better half of the runs, by accuracy; none with too few runs.
+
+    A run that answered less than half of what another did is none: a few questions make no rank.
+    """
+    most = max(map(len, right), default=0)
+    whole = [i for i, own in enumerate(right) if 2 * len(own) >= most]
+    if len(whole) < FEWEST:
         return []
-    accuracy = [sum(own.values()) / len(own) for own in right]
-    order = sorted(range(len(right)), key=lambda i: -accuracy[i])
-    return order[: math.ceil(len(right) / 2)]
+    order = sorted(whole, key=lambda i: -sum(right[i].values()) / len(right[i]))
+    return order[: math.ceil(len(whole) / 2)]
 
 
 def _item(

@@ -174,6 +174,16 @@ def test_an_item_that_better_runs_get_wrong(tmp_path, dataset):
     assert "correlation -0.8" in why
 
 
+def test_a_run_of_a_few_answers_is_none_of_the_best(tmp_path, dataset):
+    made = [
+        make_run(tmp_path / str(n), {"hk_fs_mcq_hk": texts(dataset, right, n)}, f"org/{n}")
+        for right, n in ((15, 20), (10, 21), (5, 22), (4, 4))
+    ]
+    scored = scoring.score_runs(made, dataset)
+    assert item_analysis.analyse(scored, dataset, "hk_fs_mcq_hk")["best_runs"] == 2
+    assert item_analysis.analyse(scored[1:], dataset, "hk_fs_mcq_hk")["best_runs"] == 0
+
+
 def test_two_runs_are_too_few_for_correlations(scored, dataset):
     analysis = item_analysis.analyse(scored[:2], dataset, "hk_fs_mcq_hk")
     assert analysis["reason"] == "needs at least 3 runs"
