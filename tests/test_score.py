@@ -286,7 +286,7 @@ def figures_of(value: object) -> list[dict]:
     if not isinstance(value, dict):
         return []
     inner = [figure for child in value.values() for figure in figures_of(child)]
-    return [value, *inner] if "value" in value else inner
+    return [value, *inner] if {"value", "mean"} & {*value} else inner
 
 
 def test_every_figure_has_n_unit_and_interval_or_reason(tmp_path, dataset):
@@ -298,9 +298,13 @@ def test_every_figure_has_n_unit_and_interval_or_reason(tmp_path, dataset):
     assert len(found) > 40
     for figure in found:
         assert figure["unit"]
-        assert "ci95" in figure
-        assert figure["value"] is not None or figure["reason"]
+        assert figure["n"] >= 0
+        value = figure["value"] if "value" in figure else figure["mean"]
+        assert value is not None or figure["reason"]
+        # An interval and how it was made, or why there is none.
         assert figure["ci95"] is None or figure["interval"]
+        assert figure["ci95"] or figure.get("interval") or figure["reason"]
+        assert figure.get("signature") or "mean" in figure or value is None
     difference = scores["context"]["difference"]
     assert (difference["value"], difference["p"], difference["n"]) == (0.0, 1.0, 6)
 
