@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from hk_fs_bench.metrics import mcq
 from hk_fs_bench.metrics.common import Scored
 from hk_fs_bench.runs import key_of
+from hk_fs_bench.schema import MCQItem
 from hk_fs_bench.scoring import ScoredRun
 from hk_fs_bench.stats import (
     RESAMPLES,
@@ -24,6 +25,8 @@ from hk_fs_bench.stats import (
 LEVEL = 0.05
 # So many answers that are all alike, letter for letter, come from one run.
 _MANY = 10
+# Shares of which a lower one is better.
+_LOWER_IS_BETTER = ("non_conservative",)
 # How often an answer cites is no quality.
 _NO_QUALITY = ("cites",)
 # Parts of a signature that two runs may differ in and be compared all the same.
@@ -37,7 +40,8 @@ def compare(runs: Sequence[ScoredRun], baseline: int | None = None) -> dict[str,
 
     Returns:
         warnings; tasks → metric → `values` of each run, `pairs` (the difference with its interval,
-        p and Holm's `p_holm` within this table, `separated`), and without a baseline `ranks`
+        p and Holm's `p_holm` within this table, `separated`), `lower_is_better`, and without a
+        baseline `ranks`
         (best and worst that each run may have) and `ties` (runs that nothing tells apart).
     """
     names = labels(runs)
@@ -86,7 +90,15 @@ def labels(runs: Sequence[ScoredRun]) -> list[str]:
 def _differences(task: str, runs: Sequence[ScoredRun]) -> dict[str, Difference]:
     """How each metric of a task is compared."""
     if task not in runs[0].open:
-        return {"accuracy": lambda a, b: mcq.difference(a.answered(task), b.answered(task))}
+        items = cast("Mapping[str, MCQItem]", runs[0].items)
+        found: dict[str, Difference] = {
+            "accuracy": lambda a, b: mcq.difference(a.answered(task), b.answered(task))
+        }
+        if any(one.scores["tasks"][task]["non_conservative"]["n"] for one in runs):
+            found["non_conservative"] = lambda a, b: mcq.non_conservative_difference(
+                a.answered(task), b.answered(task), items
+            )
+        return found
     shared = [
         name
         for name in runs[0].open[task].metrics
@@ -120,6 +132,7 @@ def _table(
     apart = {frozenset(pair) for pair, p in corrected.items() if p < LEVEL}
     table: dict[str, Any] = {
         "values": figures,
+        "lower_is_better": metric in _LOWER_IS_BETTER,
         "pairs": [
             {"first": pair[0], "second": pair[1]}
             | estimate.to_json()
@@ -127,7 +140,8 @@ def _table(
             for pair, estimate in found.items()
         ],
     }
-    values = {name: f["value"] for name, f in figures.items() if f["value"] is not None}
+    sign = -1 if table["lower_is_better"] else 1
+    values = {name: sign * f["value"] for name, f in figures.items() if f["value"] is not None}
     if reference is None:
 
         def separated(one: str, two: str) -> bool:

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# Figures of open answers that are shares, not scores.
+# Figures that are shares, not scores.
 SHARES = {
+    "non_conservative": "unsafe",
     "cites": "answers that cite the Code",
     "citations_exist": "citations that exist in the Code",
     "citations_hit": "citations that are one of the item's own",

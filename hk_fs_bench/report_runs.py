@@ -37,7 +37,10 @@ def _comparison(title: str, table: Mapping[str, Any], baseline: str | None) -> T
         out.add_column(column, justify="right")
     values = table["values"]
     against = {pair["first"]: pair for pair in table["pairs"]}
-    for name in sorted(values, key=lambda n: -(values[n]["value"] or 0)):
+    sign = 1 if table["lower_is_better"] else -1
+    if table["lower_is_better"]:
+        out.title = escape(f"{title} (lower is better)")
+    for name in sorted(values, key=lambda n: sign * (values[n]["value"] or 0)):
         figure = values[name]
         cells = [percent(figure["value"]), interval(figure), str(figure["n"])]
         if baseline:
@@ -68,6 +71,8 @@ def comparison_notes(comparison: Mapping[str, Any]) -> list[str]:
             "rank: from best to worst that the data allow; runs that share a letter under `ties` "
             f"are not told apart at {comparison['level']} (paired tests, Holm's correction)."
         )
+    if any("non_conservative" in metrics for metrics in comparison["tasks"].values()):
+        lines.append("unsafe: a run that answers nothing has none, so read it beside accuracy.")
     return lines
 
 

@@ -12,7 +12,7 @@ from hk_fs_bench.items import Dataset
 from hk_fs_bench.metrics import breakdowns, mcq
 from hk_fs_bench.open_metrics import OpenScores, System, Wanted, score_open
 from hk_fs_bench.runs import Run, check_writable, write_json, write_jsonl
-from hk_fs_bench.schema import MCQItem, OEQItem
+from hk_fs_bench.schema import Item, MCQItem, OEQItem
 from hk_fs_bench.scored_rows import rows_of
 from hk_fs_bench.task_figures import figures_of, max_tokens
 
@@ -22,10 +22,12 @@ CONTEXT_TASKS = ("hk_fs_mcq_hk", "hk_fs_mcq_nohk")
 
 @dataclass
 class ScoredRun:
-    """A run with its parsed rows by task, its open tasks' metrics, and scores.json's content."""
+    """A run with its parsed rows by task, the items that they answer, its open tasks' metrics, and
+    scores.json's content."""
 
     run: Run
     rows: dict[str, list[dict[str, Any]]]
+    items: Mapping[str, Item] = field(default_factory=dict)
     open: dict[str, OpenScores] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
 
@@ -70,7 +72,9 @@ def evaluate(
         run_manifest.check(run)
     _check_edition(runs, dataset)
     scored = [
-        ScoredRun(run, {n: rows_of(run, dataset, prompts.load_task(n)) for n in run.tasks})
+        ScoredRun(
+            run, {n: rows_of(run, dataset, prompts.load_task(n)) for n in run.tasks}, dataset.by_id
+        )
         for run in runs
     ]
     open_tasks = [(one, task) for one in scored for task in one.rows if _is_open(task)]

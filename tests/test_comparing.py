@@ -103,6 +103,32 @@ def test_runs_of_one_model_keep_names_of_their_own(tmp_path, dataset):
     assert names[0] == "org/m · thinking on"
 
 
+def test_unsafe_answers_are_compared_and_fewer_are_better(tmp_path, dataset):
+    """One run errs towards danger and one towards safety, on the same questions."""
+    items = dataset.items("mcq")[:60]
+    outputs = {}
+    for name, risk in (("deadly", "unsafe"), ("careful", "over_provision")):
+        letters = [
+            next((k for k, d in item.distractors.items() if d.risk == risk), item.answer)
+            for item in items
+        ]
+        outputs[name] = [json.dumps({"answer": letter, "reason": "r"}) for letter in letters]
+    made = [
+        make_run(tmp_path / name, {"hk_fs_mcq_hk": texts_}, f"org/{name}")
+        for name, texts_ in outputs.items()
+    ]
+    scored = scoring.score_runs(made, dataset)
+    table = comparing.compare(scored)["tasks"]["hk_fs_mcq_hk"]["non_conservative"]
+    assert table["values"]["org/careful"]["value"] == 0
+    assert table["ranks"] == {"org/deadly": [2, 2], "org/careful": [1, 1]}
+    (pair,) = table["pairs"]
+    assert pair["value"] == table["values"]["org/deadly"]["value"] > 0.9
+    assert pair["signature"].startswith("non_conservative_difference")
+    text = rendered(report_runs.comparison_tables(comparing.compare(scored)))
+    start = text.index("hk_fs_mcq_hk: unsafe (lower is better)")
+    assert text.index("org/careful", start) < text.index("org/deadly", start)
+
+
 def test_unlike_protocols_are_said(tmp_path, dataset):
     outputs = {"hk_fs_mcq_hk": texts(dataset, 2, 4)}
     one = make_run(tmp_path / "one", outputs, "org/one")

@@ -99,13 +99,30 @@ def risk_of(row: Row, items: Mapping[str, MCQItem]) -> str | None:
     return distractors[row["value"]].risk
 
 
+def with_risks(rows: Sequence[Row], items: Mapping[str, MCQItem]) -> list[Row]:
+    """The answers to questions whose wrong options say their risk."""
+    return [row for row in rows if items[row["item_id"]].distractors is not None]
+
+
+def non_conservative_difference(
+    first: Sequence[Row], second: Sequence[Row], items: Mapping[str, MCQItem]
+) -> Estimate:
+    """`non_conservative` of `first` less that of `second`, on the questions of both."""
+    return difference(
+        with_risks(first, items),
+        with_risks(second, items),
+        lambda row: risk_of(row, items) == "unsafe",
+        "non_conservative",
+    )
+
+
 def non_conservative(rows: Sequence[Row], items: Mapping[str, MCQItem]) -> Estimate:
     """Share of answers whose option, followed, leaves the building less safe.
 
     Over the questions whose wrong options say their risk. An answer that can't be read is no error
     of this kind: nobody would follow it.
     """
-    annotated = [row for row in rows if items[row["item_id"]].distractors is not None]
+    annotated = with_risks(rows, items)
     unsafe = share(
         annotated,
         lambda row: risk_of(row, items) == "unsafe",
@@ -159,15 +176,17 @@ def accuracy_by_clause(rows: Sequence[Row], items: Mapping[str, MCQItem]) -> Est
     )
 
 
-def difference(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
-    """Accuracy of `first` less that of `second` on the questions that both answered.
+def difference(
+    first: Sequence[Row], second: Sequence[Row], hit: Hit = is_correct, name: str = "accuracy"
+) -> Estimate:
+    """Accuracy, or another share, of `first` less that of `second` on the questions of both.
 
     With one answer a question: exact McNemar and Newcombe's interval. With several: a paired
     bootstrap over questions.
     """
-    one, two = by_question(first, is_correct), by_question(second, is_correct)
+    one, two = by_question(first, hit), by_question(second, hit)
     shared = [question for question in one if question in two]
-    signed = signature("accuracy_difference", questions="of both", v=VERSION)
+    signed = signature(f"{name}_difference", questions="of both", v=VERSION)
     if not shared:
         return undefined("no question has an answer in both").with_(signature=signed)
     if any(own[question] % 1 for own in (one, two) for question in shared):
