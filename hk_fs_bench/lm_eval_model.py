@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +56,20 @@ class RecordedModel:
             if self.tokenizer_name is not None:
                 raise UserError(f"--tokenizer {name} can't be loaded: {error}") from None
             return None
+
+    @cached_property
+    def revision(self) -> str | None:
+        """The commit of a Hub model, where it can be found out; else what the arguments name."""
+        named: str | None = self.args.get("revision")
+        if self.folder is not None or re.fullmatch("[0-9a-f]{40}", named or ""):
+            return named
+        try:
+            from transformers import AutoConfig
+
+            config = AutoConfig.from_pretrained(self.name, revision=named or "main")
+        except (ImportError, OSError, ValueError):
+            return named
+        return getattr(config, "_commit_hash", None) or named
 
     def count(self, text: str) -> int | None:
         """Tokens of a text, special tokens as they stand in it and none added."""

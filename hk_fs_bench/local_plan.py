@@ -182,7 +182,7 @@ def _manifest(
             "id": name,
             "requested_id": name,
             "returned_ids": [],
-            "revision": model.args.get("revision"),
+            "revision": model.revision,
             "weights_sha256": model.weights_sha256,
             "provider": config.lm_eval["model"],
             "deployment": "local",

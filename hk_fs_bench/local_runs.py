@@ -46,8 +46,11 @@ def load_model(job: Job) -> Any:
     elif told["model"] == "vllm":
         # The engine batches by itself; what it is given at once is `batch`.
         extra = {"batch_size": "auto"}
+    args = job.config.model_args
+    if revision := job.manifest["model"]["revision"]:
+        args["revision"] = revision  # "main" may be another commit tomorrow.
     try:
-        return kind.create_from_arg_obj(job.config.model_args, extra)
+        return kind.create_from_arg_obj(args, extra)
     except ModuleNotFoundError as error:
         raise UserError(f"the scale {job.config.scale.name} needs {error.name}: {error}") from None
     except OSError as error:

@@ -91,7 +91,8 @@ def merge(folder: Path, parts: Sequence[Run]) -> Run:
             if key in rows and settled(rows[key]) and settled(row):
                 raise UserError(
                     f"{key[1]} {key[2]} of {key[0]} is answered in {source[key].name} and in "
-                    f"{part.folder.name} of {folder}; parts must answer different prompts"
+                    f"{part.folder.name} of {folder}; parts must answer different prompts; "
+                    "move one of them away"
                 )
             if key not in rows or settled(row):
                 rows[key], source[key] = row, part.folder

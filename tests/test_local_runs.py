@@ -213,6 +213,33 @@ def test_two_models_of_one_name_never_mix(tmp_path, job):
     assert str(tmp_path) not in (job(model=str(tmp_path / "a/model")).part / "run.json").read_text()
 
 
+def test_a_hub_models_commits_never_mix(job, monkeypatch):
+    """Without a revision it is that of `main` today, which is recorded, and loaded."""
+    seen = []
+
+    class Vllm(Engine):
+        @classmethod
+        def create_from_arg_obj(cls, args, extra):
+            seen.append(args["revision"])
+            return cls()
+
+    monkeypatch.setattr("lm_eval.api.registry.get_model", lambda name: Vllm)
+    monkeypatch.setattr("hk_fs_bench.lm_eval_model.RecordedModel.tokenizer", None)
+    for commit in ("a" * 40, "b" * 40):
+        monkeypatch.setattr(
+            "transformers.AutoConfig.from_pretrained",
+            lambda *_, commit=commit, **__: SimpleNamespace(_commit_hash=commit),
+        )
+        if commit[0] == "b":
+            with pytest.raises(UserError, match="holds answers with revision aaaa"):
+                job()
+            return
+        mine = job()
+        mine.config.lm_eval["model"] = "vllm"
+        local_runs.run(mine)
+        assert seen == [commit]
+
+
 def test_another_edition_never_mixes(tmp_path, job, small):
     answer(job(), Engine())
     path = small / "data/oeq/test.jsonl"
