@@ -23,7 +23,7 @@ class Scale:
     name: str
     says: str
     run_here: str
-    copies: str
+    needs: str
     model: str | None = None
     device: str | None = None
     model_args: dict[str, Any] | None = None
@@ -149,5 +149,7 @@ def memory_lines() -> list[str]:
 
 
 def scale_lines() -> list[str]:
-    """Every scale, what it is for, and what was run of it."""
-    return [f"{name}: {s.says}. Run: {s.run_here}." for name, s in scales().items()]
+    """Every scale: what it is for, what memory it needs, what was run of it."""
+    return [
+        f"{name}: {s.says}. Needs: {s.needs}. Run: {s.run_here}." for name, s in scales().items()
+    ]

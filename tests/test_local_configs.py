@@ -35,7 +35,7 @@ def test_the_launcher_gets_the_number_of_gpus():
 
 
 def test_every_scale_and_model_says_what_it_needs_and_what_was_run():
-    assert all(scale.says and scale.run_here for scale in SCALES.values())
+    assert all(scale.says and scale.needs and scale.run_here for scale in SCALES.values())
     lines = local_configs.memory_lines()
     for model in local_configs.models("paper"):
         pretrained = local_configs.resolve(model, "cpu").model_args["pretrained"]
