@@ -16,7 +16,7 @@ from hk_fs_bench.leaderboard import board as boards
 from hk_fs_bench.leaderboard import entries, export_eval_ever, export_tables, flags, ranking
 from hk_fs_bench.stats import mcnemar
 
-from .submissions import ROOT, Board, make_run, small_edition
+from .submissions import ROOT, Board, make_run, repack, small_edition
 
 pytestmark = pytest.mark.java
 HK = "hk_fs_mcq_hk"
@@ -247,8 +247,6 @@ def test_an_erratum_changes_figures_only_by_rescore(board: Board) -> None:
 
 
 def test_an_older_signature_is_logged_and_the_recomputed_value_stands(board: Board) -> None:
-    from .submissions import repack
-
     folder = next(
         f
         for f in (board.root / "submissions").iterdir()
@@ -399,3 +397,24 @@ def test_what_no_board_is_can_not_be_exported(tmp_path: Path, made: Board) -> No
     (board.root / "leaderboard.json").write_text("[]", "utf-8")
     assert board("export", tmp_path / "out").returncode == 2
     assert make_run
+
+
+def test_a_metric_that_is_not_recomputed_is_labelled_so(board: Board) -> None:
+    folder = next(iter(sorted((board.root / "submissions").glob("open-1-*"))))
+    figure = {"value": 0.5, "n": 6, "unit": "questions", "ci95": [0.4, 0.6], "signature": "m|x"}
+
+    def record(content: dict) -> None:
+        claim = content["scores"]["hk_fs_oeq"]
+        claim["metrics"] |= {"meteor": figure, "bertscore_f1:tiny-L6": figure}
+        rows = [0.45, 0.55, 0.5, 0.5, 0.4, 0.6]
+        claim["recorded_rows"] = {"meteor": rows, "bertscore_f1:tiny-L6": rows}
+
+    repack(folder, record)
+    assert board("validate").returncode == 0
+    assert board("rescore").returncode == 0
+    entry = by_model(board)["org/open-1"]
+    metrics = entry["tasks"]["hk_fs_oeq"]["metrics"]
+    assert entry["label"] == "recorded"
+    assert metrics["bertscore_f1:tiny-L6"]["label"] == metrics["meteor"]["label"] == "recorded"
+    assert metrics["bleu4"]["label"] == "verified"
+    assert by_model(board)["acme/tiny-1"]["label"] == "verified"
