@@ -12,6 +12,7 @@ from hk_fs_bench.metrics import breakdowns, mcq
 from hk_fs_bench.open_metrics import OpenScores
 from hk_fs_bench.runs import Run
 from hk_fs_bench.schema import MCQItem
+from hk_fs_bench.superseded import superseded_options
 
 Row = Mapping[str, Any]
 
@@ -58,22 +59,13 @@ def _is_readable(row: Row) -> bool:
 
 
 def _multiple_choice(rows: Sequence[Row], items: Mapping[str, MCQItem]) -> dict[str, Any]:
-    superseded = {
-        row["item_id"]: [
-            letter
-            for letter, distractor in (items[row["item_id"]].distractors or {}).items()
-            # Not in the format yet; see mcq.NO_SUPERSEDED.
-            if getattr(distractor, "superseded", False)
-        ]
-        for row in rows
-    }
     return {
         "accuracy": mcq.accuracy(rows).to_json(),
         "accuracy_on_valid": mcq.accuracy_on_valid(rows).to_json(),
         "accuracy_by_clause": mcq.accuracy_by_clause(rows, items).to_json(),
         "accuracy_by_sample": mcq.by_sample(rows),
         "non_conservative": mcq.non_conservative(rows, items).to_json(),
-        "superseded": mcq.superseded(rows, superseded).to_json(),
+        "superseded": mcq.superseded(rows, superseded_options(items)).to_json(),
         "by": {
             field: breakdowns.by_field(rows, items, field, mcq.accuracy)
             for field in breakdowns.FIELDS

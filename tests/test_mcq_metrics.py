@@ -4,6 +4,7 @@ import pytest
 
 from hk_fs_bench.metrics import breakdowns, mcq
 from hk_fs_bench.schema import Distractor, MCQItem
+from hk_fs_bench.superseded import superseded_options
 
 RISK = {"B": "unsafe", "C": "over_provision", "D": "neutral"}
 
@@ -130,3 +131,14 @@ def test_groups():
     assert set(by_edition["groups"]) == {"yes", "no"}
     nobody = breakdowns.by_field(rows("A", "B"), items, "topic", mcq.accuracy)
     assert nobody == {"groups": {}, "not_annotated": 2, "reason": "not annotated"}
+
+
+def test_superseded_options_are_wrong_ones_of_items_that_did_not_change(dataset):
+    found = superseded_options(dataset.by_id)
+    assert len(found) == 12
+    for name, letters in found.items():
+        item = dataset.by_id[name]
+        assert item.edition_sensitive
+        assert item.answer not in letters
+        changed = item.model_copy(update={"question": item.question + "?"})
+        assert superseded_options({name: changed}) == {}

@@ -19,7 +19,7 @@ RISKS = ("unsafe", "over_provision", "neutral")
 NOT_ANNOTATED = "not annotated"
 NO_RISK = f"{NOT_ANNOTATED}: no item says what its wrong options would do"
 # Options that were right in an earlier edition of the Code: the item format can't say which.
-NO_SUPERSEDED = "the items don't say which option is the superseded value"
+NO_SUPERSEDED = "of these questions no option is marked as the value before an amendment"
 VERSION = 1
 
 Row = Mapping[str, Any]
