@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hk_fs_bench import api_manifest, prompts, providers, runs
+from hk_fs_bench import api_manifest, runs
 from hk_fs_bench.api_budget import Budget, Stopped
 from hk_fs_bench.api_keys import NO_KEY, find_key, hide
 from hk_fs_bench.api_pace import Pace
 from hk_fs_bench.api_plan import Job, Request
+from hk_fs_bench.api_rows import row_of
 from hk_fs_bench.client import Account, Answer, Session
 from hk_fs_bench.errors import UserError
 
@@ -51,7 +52,7 @@ class Going:
 
     def record(self, request: Request, answer: Answer) -> None:
         """Append the row of an answer."""
-        row = _row(self.job, request, answer, self.keys)
+        row = row_of(self.job, request, answer, self.keys)
         if not runs.settled(row):
             self.failed += 1
             self.causes[row["cause"]] = self.causes.get(row["cause"], 0) + 1
@@ -187,48 +188,6 @@ async def _settle(going: Going, request: Request) -> None:
     except Stopped:
         return
     going.record(request, answer)
-
-
-def _row(job: Job, request: Request, answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
-    reply = answer.reply
-    task, item_id, variant, sample = request.key
-    returned = reply.model if reply else None
-    row: dict[str, Any] = {
-        "task": task,
-        "item_id": item_id,
-        "variant": variant,
-        "sample": sample,
-        "attempt": answer.attempt,
-        "prompt_sha256": prompts.prompt_sha256(request.prompt),
-        "output": reply.text if reply else None,
-        "reasoning": reply.reasoning if reply else None,
-        "refusal": reply.refusal if reply else None,
-        "finish_reason": reply.finish_reason if reply else None,
-        "status": answer.status,
-        "cause": answer.cause,
-        "detail": answer.detail,
-        "option_logprobs": None,
-        "token_usage": reply.usage if reply else providers.read_usage({}),
-        "answer_tokens": reply.answer_tokens(job.model) if reply else None,
-        "performance": {"latency_ms": answer.latency_ms},
-        "returned_model": None if returned is None else api_manifest.shown_id(returned),
-        "sources_used": reply.sources_used if reply else None,
-        "sources": reply.sources if reply else [],
-        "contaminated": bool(reply and reply.contaminated(job.addresses)),
-        "shown_ids": [],
-        "in_flight": answer.in_flight,
-        "sent_at": answer.sent_at,
-    }
-    # A service that echoes its request must not bring a key into a file.
-    return {name: _without(value, keys) for name, value in row.items()}
-
-
-def _without(value: Any, keys: Sequence[str]) -> Any:
-    if isinstance(value, str):
-        return hide(value, keys)
-    if isinstance(value, list):
-        return [_without(part, keys) for part in value]
-    return value
 
 
 def _not_applied(job: Job) -> dict[str, str]:

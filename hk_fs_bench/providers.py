@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.api_bodies import decode
 from hk_fs_bench.api_errors import Failure, error_of, failure_of, one_line
+from hk_fs_bench.api_usage import count, read_usage
 
 if TYPE_CHECKING:
     from hk_fs_bench.api_models import Model, Provider
@@ -47,8 +48,6 @@ BROKEN_OFF = (
     "insufficient_system_resource",
     "server_error",
 )
-# More than any reply has; a larger number is none, and sums of it would lose their last digits.
-MOST_TOKENS = 10**9
 
 
 def payload(
@@ -179,7 +178,7 @@ def read_reply(raw: bytes, provider: Provider) -> Reply:
     usage_field = body.get("usage")
     usage_raw = usage_field if isinstance(usage_field, dict) else {}
     sources = _sources(body, choice, message)
-    counted = _count(usage_raw.get("num_sources_used"))
+    counted = count(usage_raw.get("num_sources_used"))
     return Reply(
         text=text,
         reasoning=reasoning,
@@ -190,45 +189,6 @@ def read_reply(raw: bytes, provider: Provider) -> Reply:
         sources_used=counted if counted is not None else len(sources) or None,
         sources=sources,
     )
-
-
-def read_usage(usage: Mapping[str, Any]) -> dict[str, int | None]:
-    """Token counts with one meaning, whichever the vendor's.
-
-    Output is everything generated. Some count reasoning inside completion_tokens, some beside it,
-    some not at all; what they bill is the total less the input, so that decides where it is known.
-    """
-    tokens_in = _count(usage.get("prompt_tokens"))
-    completion = _count(usage.get("completion_tokens", usage.get("output_tokens")))
-    total = _count(usage.get("total_tokens"))
-    details_in = _mapping(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
-    details_out = _mapping(
-        usage.get("completion_tokens_details") or usage.get("output_tokens_details")
-    )
-    cached = _first(
-        details_in.get("cached_tokens"),
-        usage.get("prompt_cache_hit_tokens"),
-        usage.get("cache_read_input_tokens"),
-    )
-    if tokens_in is None:
-        tokens_in = _count(usage.get("input_tokens"))
-        if tokens_in is not None and "cache_read_input_tokens" in usage:
-            # Anthropic's own names: cached tokens stand beside input_tokens, not in them.
-            tokens_in += (cached or 0) + (_count(usage.get("cache_creation_input_tokens")) or 0)
-    thought = _first(details_out.get("reasoning_tokens"), usage.get("reasoning_tokens"))
-    output = completion
-    if total is not None and tokens_in is not None and total - tokens_in > (completion or 0):
-        output = total - tokens_in
-        if thought is None and completion is not None:
-            thought = output - completion
-    elif completion is not None and thought is not None and thought > completion:
-        output = completion + thought
-    return {
-        "input_tokens": tokens_in,
-        "cached_input_tokens": cached,
-        "output_tokens": output,
-        "reasoning_tokens": thought,
-    }
 
 
 def _parts(content: Any) -> tuple[str | None, str, str]:
@@ -281,19 +241,3 @@ def _sources(*holders: Mapping[str, Any]) -> list[str]:
         for name in SOURCE_FIELDS:
             walk(holder.get(name), 0)
     return list(found)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: Any) -> int | None:
-    """A token count, or None for anything that is none."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    number = isinstance(value, int) and not isinstance(value, bool)
-    return value if number and 0 <= value <= MOST_TOKENS else None
-
-
-def _first(*values: Any) -> int | None:
-    return next((n for v in values if (n := _count(v)) is not None), None)
