@@ -198,6 +198,10 @@ MANIFESTS = {
         put("run.protocol.generation_kwargs", {"a": {"b": {"c": {"d": 1}}}}),
         "generation_kwargs.a",
     ),
+    "a thousand fields": (
+        lambda c: c["run"].update({f"field{n}": "/home/x/y" for n in range(1000)}),
+        "submission.json: and more",
+    ),
     "superseding nothing": (put("supersedes", "tiny-1-0123456789"), "which is no submission"),
 }
 METEOR = {"value": 0.5, "n": 5, "unit": "questions", "ci95": [0.4, 0.6], "signature": "m"}
@@ -553,6 +557,18 @@ def test_main_moving_on_is_no_fault_of_a_branch(repository: Board) -> None:
 )
 def test_paths_are_told_from_addresses(text: str, found: bool) -> None:
     assert (safe_text.local_path(text) is not None) == found
+
+
+@pytest.mark.parametrize("depth", [41, 300, 900, 990, 5000])
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a":', "}")])
+def test_nesting_of_any_depth_is_a_fault_and_no_crash(
+    board: Board, depth: int, opened: str, closed: str
+) -> None:
+    text = opened * depth + "1" + closed * depth
+    (only(board) / entries.MANIFEST).write_text('{"x": ' + text + "}", "utf-8")
+    done = board("validate")
+    assert done.returncode == 1
+    assert "nesting is too deep" in done.stdout
 
 
 def test_strict_json_takes_what_json_is() -> None:

@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from hk_fs_bench.leaderboard.strict_json import Fault
 SCHEMA_VERSION = 1
 MANIFEST, PREDICTIONS = "submission.json", "predictions.jsonl.gz"
 FILES = (MANIFEST, PREDICTIONS)
+# Faults of one manifest that are told; a stranger's file may have any number.
+_MOST = 50
 # Texts in which a person writes more than a line.
 _LINES = ("notes", "declaration.statement")
 # Texts that no person writes, and that are longer than a name.
@@ -80,7 +83,9 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
         manifest = strict_json.parse(raw)
     except Fault as fault:
         return None, [f"{MANIFEST}: {fault}"]
-    faults = [f"{MANIFEST}: {fault}" for fault in form_faults(manifest)]
+    faults = [f"{MANIFEST}: {fault}" for fault in islice(form_faults(manifest), _MOST + 1)]
+    if len(faults) > _MOST:
+        faults[_MOST] = f"{MANIFEST}: and more"
     return (manifest if not faults else None), faults
 
 

@@ -1,7 +1,7 @@
 """JSON from strangers: what a lenient reader takes in silence is a fault here.
 
-No doubled key, no NaN or Infinity (1e999 included), no number of more than 25 digits, no lone
-surrogate, UTF-8 only. Size is the caller's: nothing is read here.
+No doubled key, no NaN or Infinity (1e999 included), no number of more than 25 digits, no deep
+nesting, UTF-8 only. Size is the caller's: nothing is read here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 _CONFLICT = re.compile(rb"^(?:<{7}|>{7}|={7})(?: |$)", re.MULTILINE)
 _DIGITS = 25
+_DEPTH = 40
 
 
 class Fault(ValueError):
@@ -35,7 +36,11 @@ def parse(raw: bytes) -> Any:
     if text.startswith("\ufeff"):
         raise Fault("begins with a byte order mark; save it as plain UTF-8")
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
+        # What a reader can hold, those who walk through it may not.
+        if raw.count(b"[") + raw.count(b"{") > _DEPTH and _deeper(value, _DEPTH):
+            raise Fault("nesting is too deep")
+        return value
     except json.JSONDecodeError as error:
         if _CONFLICT.search(raw):
             raise Fault("holds conflict markers of git; resolve the conflict") from None
@@ -54,6 +59,13 @@ def parse_lines(raw: bytes) -> Iterator[tuple[int, Any]]:
             yield number, parse(line) if line.strip() else Fault("is empty")
         except Fault as fault:
             yield number, fault
+
+
+def _deeper(value: Any, depth: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(_deeper(one, depth - 1) for one in inner)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
