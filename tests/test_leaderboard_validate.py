@@ -198,6 +198,7 @@ MANIFESTS = {
         put("run.protocol.generation_kwargs", {"a": {"b": {"c": {"d": 1}}}}),
         "generation_kwargs.a",
     ),
+    "endless samples": (put("run.protocol.samples", 10**12), "run.protocol.samples"),
     "a thousand fields": (
         lambda c: c["run"].update({f"field{n}": "/home/x/y" for n in range(1000)}),
         "submission.json: and more",

@@ -100,7 +100,7 @@ def answers_of(
     Args:
         entry, questions: as leaderboard.json has them.
     """
-    read_entry, _ = entries.read(folder)
+    read_entry, _, _ = entries.read(folder)
     if read_entry is None:
         return {}
     wanted: dict[tuple[str, str], bool] = {}

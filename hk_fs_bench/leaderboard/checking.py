@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
 from hk_fs_bench.leaderboard import claims, entries, kept, rows
 from hk_fs_bench.leaderboard.editions import Editions
+from hk_fs_bench.leaderboard.entries import Entry
 from hk_fs_bench.leaderboard.recompute import DEFAULT, CantCompute, Recomputed, recompute, run_of
 from hk_fs_bench.leaderboard.strict_json import Fault
 from hk_fs_bench.open_metrics import Wanted
@@ -152,11 +154,21 @@ def _recomputed(
 
 def _read(checked: Checked, folder: Path, editions: Editions, how: How) -> _Ready | None:
     """Read and check all but the scores; None where there is nothing to score."""
-    entry, faults = entries.read(folder)
+    entry, faults, sound = entries.read(folder)
     checked.faults += faults
     if entry is None:
         return None
-    checked.manifest = entry.manifest
+    if sound:
+        checked.manifest = entry.manifest
+        return _whole(checked, entry, editions, how)
+    with contextlib.suppress(KeyError, TypeError, AttributeError, ValueError):
+        # The more it breaks the schema, the less is found; it is refused already.
+        _whole(checked, entry, editions, how)
+    return None
+
+
+def _whole(checked: Checked, entry: Entry, editions: Editions, how: How) -> _Ready | None:
+    """Hold a submission's rows against its edition; None where there is nothing to score."""
     run = entry.manifest["run"]
     protocol, current = run["protocol"], editions.current
     merged = entry.slug in how.merged

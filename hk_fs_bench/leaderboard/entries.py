@@ -31,6 +31,7 @@ MANIFEST, PREDICTIONS = "submission.json", "predictions.jsonl.gz"
 FILES = (MANIFEST, PREDICTIONS)
 # Faults of one manifest that are told; a stranger's file may have any number.
 _MOST = 50
+_SAMPLES = 100
 # Texts in which a person writes more than a line.
 _LINES = ("notes", "declaration.statement")
 # Texts that no person writes, and that are longer than a name.
@@ -55,42 +56,56 @@ class Entry:
 
     @property
     def samples(self) -> int:
-        return int(self.manifest["run"]["protocol"].get("samples") or 1)
+        """Answers a prompt; no more than the schema allows, whatever the manifest says."""
+        return min(int(self.manifest["run"]["protocol"].get("samples") or 1), _SAMPLES)
 
 
-def read(folder: Path) -> tuple[Entry | None, list[str]]:
-    """A submission and what is wrong with its form; None where it can't be read at all."""
+def read(folder: Path) -> tuple[Entry | None, list[str], bool]:
+    """A submission, what is wrong with its form, and whether its manifest fits the schema.
+
+    None where it can't be read at all. One that breaks the schema is handed on, so that what else
+    is wrong is found at once; nothing in it can be relied on.
+    """
     faults = list(_folder_faults(folder))
     if faults:
-        return None, faults
-    manifest, faults = read_manifest(folder)
-    predictions = b""
+        return None, faults, False
+    manifest, faults, sound = _parsed(folder)
     try:
         packed = _bounded(folder / PREDICTIONS, safe_text.settings()["sizes"][PREDICTIONS])
         predictions = unpack(packed)
     except Fault as fault:
-        faults.append(f"{PREDICTIONS}: {fault}")
-    if manifest is None or faults:
-        return None, faults
+        return None, [*faults, f"{PREDICTIONS}: {fault}"], False
+    if not isinstance(manifest, dict):
+        return None, faults, False
     entry = Entry(folder, manifest, predictions)
-    return entry, list(_binding_faults(entry))
+    if sound:
+        faults += _binding_faults(entry)
+    return entry, faults, sound
 
 
-def read_manifest(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
-    """submission.json, and what is wrong with its form; None where it can't be used."""
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """submission.json; None where it can't be used."""
+    manifest, _, sound = _parsed(folder)
+    return manifest if sound else None
+
+
+def _parsed(folder: Path) -> tuple[Any, list[str], bool]:
+    """submission.json, what is wrong with it, and whether it fits the schema."""
     try:
         raw = _bounded(folder / MANIFEST, safe_text.settings()["sizes"][MANIFEST])
         manifest = strict_json.parse(raw)
     except Fault as fault:
-        return None, [f"{MANIFEST}: {fault}"]
-    faults = [f"{MANIFEST}: {fault}" for fault in islice(form_faults(manifest), _MOST + 1)]
+        return None, [f"{MANIFEST}: {fault}"], False
+    form = [f"{MANIFEST}: {fault}" for fault in islice(form_faults(manifest), _MOST + 1)]
+    texts = [f"{MANIFEST}: {fault}" for fault in islice(text_faults(manifest), _MOST + 1)]
+    faults = form + texts
     if len(faults) > _MOST:
-        faults[_MOST] = f"{MANIFEST}: and more"
-    return (manifest if not faults else None), faults
+        faults[_MOST:] = [f"{MANIFEST}: and more"]
+    return manifest, faults, not form
 
 
 def form_faults(manifest: Any) -> Iterator[str]:
-    """What the schema and the rules of texts say against a submission.json."""
+    """What the schema says against a submission.json."""
     version = manifest.get("schema_version") if isinstance(manifest, dict) else None
     if isinstance(manifest, dict) and (type(version) is not int or version != SCHEMA_VERSION):
         yield f"schema_version must be the integer {SCHEMA_VERSION}, not {version!r}"
@@ -100,6 +115,10 @@ def form_faults(manifest: Any) -> Iterator[str]:
     for error in errors:
         if list(error.absolute_path) != ["schema_version"]:
             yield explain(error)
+
+
+def text_faults(manifest: Any) -> Iterator[str]:
+    """What the rules of texts say against a submission.json."""
     for place, text in safe_text.strings(manifest):
         if what := safe_text.unprintable(text, place in _LINES):
             yield f"{place} has {what}"

@@ -116,7 +116,7 @@ def _manifests(folders: Sequence[Path], checked: Sequence[Checked]) -> Manifests
     for folder in folders:
         manifest = known[folder.name].manifest if folder.name in known else None
         if folder.name not in known:
-            manifest, _ = entries.read_manifest(folder)
+            manifest = entries.read_manifest(folder)
         if manifest is not None:
             found[folder.name] = manifest
     for slug, one in known.items():
