@@ -14,6 +14,7 @@ from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import assign, ratings, returns, rubric
 from hk_fs_bench.human.importing import bring_in, read_file
 from hk_fs_bench.human.study import Rater, Study, read_key, read_study
+from hk_fs_bench.human.survey_sheets import agrees
 from hk_fs_bench.human.timestamps import read_time
 from hk_fs_bench.human.withdrawal import withdraw
 from hk_fs_bench.items import Dataset, jsonl_rows
@@ -496,6 +497,7 @@ def test_addresses_become_ids_and_go(study, tmp_path, emails):
         ({"Consent [consent]": ""}, "no consent was given"),
         ({"Consent [consent]": "I do not agree."}, "no consent was given"),
         ({"Consent [consent]": "我不同意。"}, "no consent was given"),
+        ({"Consent [consent]": "Disagree"}, "no consent was given, but 'Disagree'"),
     ],
 )
 def test_submissions_that_do_not_count(study, tmp_path, emails, change, reason):
@@ -506,6 +508,40 @@ def test_submissions_that_do_not_count(study, tmp_path, emails, change, reason):
     assert row["source"] == "responses.csv, row 3"
     assert reason in row["reason"]
     assert "example.org" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("cell", "given"),
+    [
+        *(
+            (text, True)
+            for text in ("Yes", "TRUE", "I agree", "本人同意", "我已閱讀，並同意參與。", "x")
+        ),
+        *(
+            (text, False)
+            for text in ("Disagree", "本人不同意", "未同意", "I don’t agree", "No", "0")
+        ),
+        *((text, False) for text in ("", "N/A", "Maybe yes", "later", "I refuse to consent", "-")),
+    ],
+)
+def test_consent_is_what_says_so(cell, given):
+    assert agrees(cell) is given
+
+
+@pytest.mark.parametrize(
+    ("titles", "said", "counts"),
+    [
+        (("Do you consent to take part?",), ("No",), False),
+        (("Consent", "Consent"), ("", "yes"), True),
+        (("Consent", "Consent"), ("no", "yes"), False),
+    ],
+)
+def test_consent_in_forms_made_by_hand(study, tmp_path, titles, said, counts):
+    candidate = candidates(study)[0]
+    head = ",".join((*titles, "Rater", "Candidate", "Accuracy", "Clarity"))
+    row = ",".join((*said, "a1", candidate, "Fully accurate", "Clear and professional"))
+    bring_in(study.folder, [written(tmp_path, "hand.csv", f"{head}\n{row}\n")])
+    assert len(of(study, "ratings.jsonl")) == counts
 
 
 def test_without_the_file_of_addresses(study, tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import rubric
 from hk_fs_bench.human.results import rater_of
+from hk_fs_bench.human.returns import without_email
 from hk_fs_bench.human.study import Study
 from hk_fs_bench.tables import read_cells, read_table, text_of
 
@@ -27,7 +28,21 @@ _HEADS = {
     "comment": ("comment", "comments", "意見"),
 }
 _MEANS = {head: name for name, heads in _HEADS.items() for head in heads}
-_REFUSES = re.compile(r"no\b|not\b|i (?:do not|don't|disagree|decline)|我?(?:不|拒)|否|false\b|0$")
+# Consent is what says so and takes nothing back; doubt is none.
+_AGREES = re.compile(
+    r"\b(?:yes|agree[ds]?|consent(?:ed|s)?|accept(?:ed|s)?|true|ok|okay)\b|^(?:y|x|1|✓|✔|☑)$"
+    r"|同意|接受|願意|愿意|^是"
+)
+_REFUSES = re.compile(
+    r"\b(?:no|not|non|none|never|cannot|unable|without|false|unsure|maybe|perhaps|unless|until)\b"
+    r"|n['’]t\b|\b(?:dis|un)agree|\b(?:declin|refus|withdr|reject|revok|undecided)"
+    r"|不|拒|否|未|沒|没|無|无|撤|暫|暂"
+)
+# A question of consent in a form made by hand, whose title bears no tag.
+_ASKS = re.compile(
+    r"\bconsent\b|\bagree to (?:take part|participate)\b"
+    r"|同意(?:書|书|聲明|声明)|同意.{0,4}(?:參與|参与)"
+)
 _EMAIL = re.compile(r"\s*[^\s@]+@[^\s@]+\.[^\s@]+\s*")
 
 
@@ -58,7 +73,7 @@ class Sheet:
         folded = rubric.fold(title)
         if re.search(r"\be-?mail|電郵|電子郵件|电子邮件", folded):
             return "email"
-        return _MEANS.get(folded)
+        return _MEANS.get(folded) or ("consent" if _ASKS.search(folded) else None)
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -102,9 +117,23 @@ def read_emails(path: Path, study: Study) -> dict[str, str]:
 
 
 def agrees(cell: str) -> bool:
-    """Whether the answer to the question of consent is one."""
+    """Whether the answer to a question of consent says yes, and nothing that takes it back."""
     folded = rubric.fold(cell)
-    return bool(folded) and not _REFUSES.match(folded)
+    return bool(_AGREES.search(folded)) and not _REFUSES.search(folded)
+
+
+def refusal(cells: Sequence[str]) -> str | None:
+    """Why the answers to a sheet's questions of consent are none; blank ones don't speak.
+
+    A question that was deleted and made again leaves several columns.
+    """
+    said = [cell.strip() for cell in cells if cell.strip()]
+    if said and all(map(agrees, said)):
+        return None
+    doubtful = next((cell for cell in said if not agrees(cell)), None)
+    if doubtful is None:
+        return "no consent was given"
+    return f"no consent was given, but {without_email(doubtful)[:60]!r}"
 
 
 def rater_of_row(

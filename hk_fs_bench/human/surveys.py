@@ -18,7 +18,7 @@ from hk_fs_bench.human.options import labels_of, matched
 from hk_fs_bench.human.results import comment_of
 from hk_fs_bench.human.returns import Chosen, Given, Return, Unused, without_email
 from hk_fs_bench.human.study import Screen, Study
-from hk_fs_bench.human.survey_sheets import TAG, Sheet, agrees, rater_of_row, read_sheet
+from hk_fs_bench.human.survey_sheets import TAG, Sheet, rater_of_row, read_sheet, refusal
 from hk_fs_bench.human.timestamps import read_time
 
 FIELDS = ("accuracy", "accuracy-why", "clarity", "clarity-why", "missed", "comment")
@@ -47,12 +47,15 @@ def read_survey(path: Path, study: Study, emails: Mapping[str, str] | None = Non
     ratings: list[Given] = []
     unused: list[Unused] = []
     found: list[Given]
+    consent = sheet.places("consent")
+    notes = [*sheet.notes]
+    if not consent:
+        notes.append("no column asks for consent; bring in only whoever gave it")
     for number, cells in sheet.rows:
         where = f"row {number}"
         rater, reason = rater_of_row(sheet, cells, study, emails)
-        consent = [cells[p] for p in sheet.places("consent")]
-        if reason is None and consent and not any(map(agrees, consent)):
-            reason = "no consent was given"
+        if reason is None and consent:
+            reason = refusal([cells[p] for p in consent])
         if reason is not None or rater is None:
             unused.append(Unused(f"{path.name}, {where}", reason or "", rater))
             continue
@@ -70,7 +73,7 @@ def read_survey(path: Path, study: Study, emails: Mapping[str, str] | None = Non
         ratings += found
     digest = sha256(path.read_bytes()).hexdigest()
     form = "google" if tagged or turns else "csv"
-    return Return("expert", form, path.name, digest, ratings, unused, sheet.notes)
+    return Return("expert", form, path.name, digest, ratings, unused, notes)
 
 
 def _tagged(sheet: Sheet) -> dict[str, dict[str, list[int]]]:
