@@ -40,7 +40,7 @@ def study(tmp_path: Path) -> Study:
     held = Study(
         tmp_path / "study",
         {"format": 1, "name": "study", "seed": 1, "rubric": {"version": "1"}, "settled": {}}
-        | {"withdrawn": []},
+        | {"withdrawn": [], "dataset": {"version": "1", "sha256": "0" * 64}},
         team,
         {n: Question(n, "?", [], ["A point."], "Yes.", False) for n in names},
         {f"{n}-c": Answer(f"{n}-c", n, "Yes.") for n in names},

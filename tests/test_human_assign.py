@@ -1,5 +1,6 @@
 """Assignments: what every draw must keep, whatever the raters, models and questions."""
 
+import re
 from collections import Counter, defaultdict
 from itertools import combinations, pairwise
 from random import Random
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.human import assign, workload
+from hk_fs_bench.human import assign, ratings, workload
 from hk_fs_bench.human.draw import Draw, deal_batches, draw_blocks
 from hk_fs_bench.human.study import ASSIGNMENT, KEY, SETTINGS, Rater, read_key, read_study
 from tests import human_study
@@ -496,3 +497,28 @@ def test_answers_that_name_a_model_are_pointed_out(dataset):
     about = dict(one.about, model="Qwen/Qwen2.5-7B-Instruct · thinking on")
     named = candidates.Source("q", about, {"oeq-0019": "I am Qwen, made by …"})
     assert candidates.give_aways([named]) == ["the answer of q to oeq-0019 names 'Qwen'"]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("assignment.jsonl", '"batch": 1', '"batch": "x"', "0.batch"),
+        ("assignment.jsonl", '"rater": "a1"', '"rater": "zz"', "names the rater 'zz'"),
+        ("assignment.jsonl", '"candidates": ["', '"candidates": ["00', "which answers.jsonl lacks"),
+        ("questions.jsonl", '"item_id": "oeq', '"item_id": "xoeq', "which questions.jsonl lacks"),
+        ("questions.jsonl", '"essential_points": [', '"essential": [', "essential_points"),
+        ("answers.jsonl", '"candidate": "', '"candidate": "00', "lacks"),
+        ("study.json", '"settled": {}', '"settled": 5', "settled"),
+        ("study.json", '"withdrawn": []', '"withdrawn": null', "withdrawn"),
+        ("key.json", '"run": "run0"', '"run": "run9"', "'run9'"),
+        ("key.json", '"kind": "model"', '"kind": 5', "kind"),
+    ],
+)
+def test_a_study_that_was_edited_is_refused_whole(tmp_path, dataset, name, old, new, message):
+    study = draw(tmp_path / "study", part_of(dataset, *range(8)))
+    path = study.folder / name
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
+    with pytest.raises(UserError, match=re.escape(message)):
+        ratings.rebuild(study.folder)

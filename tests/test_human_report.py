@@ -284,7 +284,7 @@ def spoil(path, content: bytes):
         (spoil("small/ratings.jsonl", b"{broken\n"), "ratings.jsonl"),
         (spoil("small/ratings.jsonl", b""), "nothing to report"),
         (spoil("small/unresolved.jsonl", b"{broken\n"), "unresolved.jsonl"),
-        (spoil("small/key.json", b"{}"), "is no key"),
+        (spoil("small/key.json", b"{}"), "key.json was changed"),
     ],
 )
 def test_mistakes_are_one_line_and_nothing_is_written(small, tmp_path, mistake, message):

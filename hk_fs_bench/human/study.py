@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -92,6 +92,35 @@ class Study:
         return found
 
 
+@dataclass(frozen=True)
+class _Settings:
+    """What commands rely on in study.json."""
+
+    name: str
+    seed: int
+    dataset: dict[str, Any]
+    rubric: dict[str, str]
+    raters: list[dict[str, Any]]
+    settled: dict[str, str]
+    withdrawn: list[str]
+
+
+@dataclass(frozen=True)
+class _Origin:
+    item_id: str
+    kind: Literal["model", "expert", "known_bad"]
+    run: str | None
+    repeat_of: str | None
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What commands rely on in key.json."""
+
+    runs: dict[str, dict[str, Any]]
+    candidates: dict[str, _Origin]
+
+
 @lru_cache(maxsize=1)
 def defaults() -> Mapping[str, Any]:
     """The content of study.yaml."""
@@ -109,19 +138,54 @@ def read_study(folder: Path) -> Study:
     settings = _json(folder, SETTINGS)
     if settings.get("format") != FORMAT:
         raise UserError(f"{folder / SETTINGS} has format {settings.get('format')}, not {FORMAT}")
+    _typed(_Settings, settings, folder / SETTINGS)
+    raters = _typed(list[Rater], settings["raters"], folder / SETTINGS)
+    questions = _typed(list[Question], _rows(folder, QUESTIONS), folder / QUESTIONS)
+    answers = _typed(list[Answer], _rows(folder, ANSWERS), folder / ANSWERS)
+    screens = _typed(list[Screen], _rows(folder, ASSIGNMENT), folder / ASSIGNMENT)
+    study = Study(
+        folder,
+        {k: v for k, v in settings.items() if k != "raters"},
+        {one.rater: one for one in raters},
+        {one.item_id: one for one in questions},
+        {one.candidate: one for one in answers},
+        screens,
+    )
+    _whole(study)
+    return study
+
+
+def _typed(kind: Any, value: Any, path: Path) -> Any:
+    """`value` as `kind`; UserError where a field is lost, gained or of another type."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        return Study(
-            folder,
-            {k: v for k, v in settings.items() if k != "raters"},
-            {one["rater"]: Rater(**one) for one in settings["raters"]},
-            {row["item_id"]: Question(**row) for row in _rows(folder, QUESTIONS)},
-            {row["candidate"]: Answer(**row) for row in _rows(folder, ANSWERS)},
-            [Screen(**row) for row in _rows(folder, ASSIGNMENT)],
-        )
-    except (KeyError, TypeError) as error:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
         raise UserError(
-            f"{folder}: a file of this study has lost or gained a field ({error}); restore it"
+            f"{path} was changed: {where}: {first['msg']}; restore it from your backup"
         ) from None
+
+
+def _whole(study: Study) -> None:
+    """Refuse a study whose files don't fit each other: its ratings would get lost unseen."""
+    for answer in study.answers.values():
+        if answer.item_id not in study.questions:
+            raise _torn(study, f"{ANSWERS}: {answer.candidate} is of {answer.item_id}", QUESTIONS)
+    for screen in study.assignment:
+        if screen.rater not in study.raters:
+            raise _torn(study, f"{ASSIGNMENT} names the rater {screen.rater!r}", SETTINGS)
+        if screen.item_id not in study.questions:
+            raise _torn(study, f"{ASSIGNMENT} names {screen.item_id!r}", QUESTIONS)
+        for candidate in screen.candidates:
+            if candidate not in study.answers:
+                raise _torn(study, f"{ASSIGNMENT} names {candidate!r}", ANSWERS)
+
+
+def _torn(study: Study, what: str, lacking: str) -> UserError:
+    return UserError(f"{study.folder}: {what}, which {lacking} lacks; restore the changed file")
 
 
 def write_study(study: Study) -> None:
@@ -137,15 +201,24 @@ def write_study(study: Study) -> None:
 def read_key(folder: Path) -> dict[str, Any]:
     """The organiser's key: `runs` and `candidates`, as docs/human.md describes them."""
     key = _json(folder, KEY)
-    if not isinstance(key.get("candidates"), dict) or not isinstance(key.get("runs"), dict):
-        raise UserError(f"{folder / KEY} is no key; restore it: without it no rating has a model")
+    _typed(_Key, key, folder / KEY)
+    origins = key["candidates"]
+    shown = {row.get("candidate") for row in _rows(folder, ANSWERS)}
+    if lost := sorted(map(str, shown - origins.keys())):
+        raise UserError(f"{folder / KEY} lacks {lost[0]}; restore it: no rating of it has a model")
+    for name, one in origins.items():
+        if one["kind"] == "model" and one["run"] not in key["runs"]:
+            raise UserError(
+                f"{folder / KEY}: {name} is of the run {one['run']!r}, which `runs` "
+                "lacks; restore it"
+            )
     return key
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
     path = folder / name
     try:
-        held = json.loads(path.read_text("utf-8"))
+        held = json.loads(path.read_text("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(
             f"{folder} holds no study: it has no {name}; make one with human_eval.py assign"
@@ -163,4 +236,5 @@ def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
         raw = path.read_bytes()
     except OSError:
         raise UserError(f"{path} can't be read; restore it") from None
-    return [row for _, row in jsonl_rows(raw, name)]
+    # Windows' editors may put a mark before the first line.
+    return [row for _, row in jsonl_rows(raw.removeprefix(b"\xef\xbb\xbf"), name)]
