@@ -29,12 +29,12 @@ def engine(small_model_folder):
 
 @pytest.fixture(scope="module")
 def plan(dataset, small_model_folder):
-    def make(out, part=(0, 1), *, batch=1, tokens=TOKENS, tasks=TASKS, limit=LIMIT):
-        config = local_configs.resolve(str(small_model_folder), "cpu")
-        config.lm_eval["batch_size"] = batch
-        config.lm_eval["gen_kwargs"]["max_gen_toks"] = tokens
+    def make(out, part=(0, 1), model=small_model_folder, limit=LIMIT):
+        config = local_configs.resolve(str(model), "cpu")
+        config.lm_eval["batch_size"] = 1
+        config.lm_eval["gen_kwargs"]["max_gen_toks"] = TOKENS
         share = local_plan.Share(*part)
-        return local_plan.plan(config, dataset, tasks=tasks, out=out, share=share, limit=limit)
+        return local_plan.plan(config, dataset, tasks=TASKS, out=out, share=share, limit=limit)
 
     return make
 
@@ -62,58 +62,68 @@ def test_shards_of_a_real_model_equal_one_process(tmp_path, plan, engine, whole)
     assert answers(plan(tmp_path).folder) == whole
 
 
-def command(model, out, *more):
-    words = [sys.executable, str(ROOT / "scripts/run_local.py"), str(model), "--scale", "cpu"]
-    words += ["--tasks", ",".join(TASKS), "--limit", str(LIMIT), "--max-new-tokens", str(TOKENS)]
-    return [*words, "--batch", "1", "--out", str(out), *more]
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A model of random weights, quick enough for processes of their own."""
+    import torch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        import random_model
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    random_model.make("tiny", folder, "cpu", torch.float32).save_pretrained(folder)
+    return folder
 
 
-ENV = os.environ | {"HF_HUB_OFFLINE": "1", "LMEVAL_LOG_LEVEL": "ERROR", "OMP_NUM_THREADS": "1"}
+def command(model, out, limit):
+    words = [ROOT / "scripts/run_local.py", model, "--scale", "cpu", "--tasks", ",".join(TASKS)]
+    words += ["--limit", limit, "--max-new-tokens", TOKENS, "--batch", 1, "--out", out]
+    return [sys.executable, *map(str, words)]
 
 
-def test_a_killed_process_goes_on_where_it_was(tmp_path, plan, engine, whole, small_model_folder):
-    words = command(small_model_folder, tmp_path)
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=ENV)
+def here(job):
+    """What that command does, in this process."""
+    local_runs.run(job)
+    return job.folder
+
+
+ENV = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+
+
+def test_a_killed_process_goes_on_where_it_was(tmp_path, plan, tiny):
+    process = subprocess.Popen(
+        command(tiny, tmp_path / "killed", 50), stderr=subprocess.PIPE, text=True, env=ENV
+    )
     for line in process.stderr:
-        if line.startswith("1 of 4 answers"):
+        if line.startswith("3 of 100 answers"):
             break
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    rest = plan(tmp_path)
-    assert 1 <= rest.done < 4
-    assert rest.done + len(rest.todo) == 4
-    kept = answers(rest.part)
-    local_runs.run(rest, load=lambda _: engine)
-    run = read_run(rest.folder)
-    assert answers(rest.folder) == whole
-    assert kept.items() <= answers(rest.folder).items()
-    assert len((rest.part / "predictions.jsonl").read_text().splitlines()) == 4
-    assert [s["answered"] for s in run.manifest["sessions"]][1] == len(rest.todo)
+    (part,) = (tmp_path / "killed").glob("*/parts/1-of-1")
+    kept = answers(part)
+    assert 3 <= len(kept) < 100
+    folder = here(plan(tmp_path / "killed", model=tiny, limit=50))
+    lines = (part / "predictions.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == len(answers(folder)) == 100
+    assert kept.items() <= answers(folder).items()
+    manifest = read_run(folder).manifest
+    assert manifest["complete"] is True
+    assert [session["answered"] for session in manifest["sessions"]][1] == 100 - len(kept)
 
 
-def test_two_processes_of_a_launcher_share_the_work(tmp_path, dataset, whole, small_model_folder):
+def test_two_processes_of_a_launcher_share_the_work(tmp_path, plan, dataset, tiny):
     """Under a launcher each process answers its own share, on a CPU too."""
     # What accelerate starts its processes with; its own --cpu wants MPI.
-    launch = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc_per_node",
-        "2",
-        "--standalone",
-    ]
-    done = subprocess.run(
-        [*launch, *command(small_model_folder, tmp_path)[1:]],
-        capture_output=True,
-        text=True,
-        env=ENV | {"ACCELERATE_USE_CPU": "true"},
-    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    words = [*launch, "--standalone", *command(tiny, tmp_path / "two", 3)[1:]]
+    done = subprocess.run(words, capture_output=True, text=True, env=ENV)
     assert done.returncode == 0, done.stderr[-3000:]
     folder = Path(done.stdout.splitlines()[-1])
-    assert sorted(path.name for path in (folder / "parts").iterdir()) == ["1-of-2", "2-of-2"]
-    assert answers(folder) == whole
+    parts = [read_run(folder / "parts" / f"{k}-of-2").rows for k in (1, 2)]
+    assert list(map(len, parts)) == [3, 3]
+    assert answers(folder) == answers(here(plan(tmp_path / "one", model=tiny, limit=3)))
     assert read_run(folder).manifest["complete"] is True
-    assert scoring.score(read_run(folder), dataset)["tasks"][TASKS[0]]["answered"] == LIMIT
+    assert scoring.score(read_run(folder), dataset)["tasks"][TASKS[0]]["answered"] == 3
 
 
 def ask(model, *prompts, until=(), tokens=24):
