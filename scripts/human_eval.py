@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,7 +155,9 @@ def main() -> None:
         for argument, options in arguments.items():
             typed = {"type": kinds[options["type"]]} if "type" in options else {}
             one.add_argument(argument, **options | typed)
-    args = parser.parse_args()
+    command, given = commands.choices.get(sys.argv[1] if sys.argv[1:] else ""), sys.argv[2:]
+    # Runs and files may stand behind options too; argparse allows that to one command alone.
+    args = command.parse_intermixed_args(given) if command else parser.parse_args()
     for line in args.run_command(args):
         print(line)
 

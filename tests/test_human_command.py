@@ -238,3 +238,19 @@ def test_forms_of_every_kind(command, drawn):
         text = path.read_text("utf-8")
         assert "org/good" not in text
         assert "known_bad" not in text
+
+
+def test_files_may_stand_behind_options(command, runs, files):
+    done = command("assign", files["study"], "--no-expert-answers", *runs, "--seed", 5, "--plan")
+    assert "architect" in sound(done)
+    args = ("--raters", files["raters"], "--seed", 5)
+    said = sound(command("assign", *args, files["study"], "--no-expert-answers", *runs))
+    assert "no expert-written control" in said
+    assert "bad/some__model: 1 answers are empty" in said
+
+
+def test_a_file_where_the_study_should_be(command, runs, files):
+    args = ("--raters", files["raters"], "--seed", 5, "--no-expert-answers")
+    status, _, complaint = command("assign", files["raters"], *runs, *args)
+    assert status == 2
+    assert "name another place" in complaint

@@ -221,9 +221,9 @@ def test_ids_are_matched_whatever_their_case(study, tmp_path):
         ("a.csv", "a,b\n1,2\n", "no column is a rating"),
         ("a.csv", "a\0b", "NUL bytes"),
         ("a.pdf", "x", "no returned form"),
-        ("folder.json", None, "no such file"),
-        ("folder.csv", None, "no such file"),
-        ("folder.xlsx", None, "no such file"),
+        ("folder.json", None, "folder without files"),
+        ("folder.csv", None, "folder without files"),
+        ("folder.xlsx", None, "folder without files"),
     ],
 )
 def test_files_that_are_no_form(study, tmp_path, name, content, message):
@@ -852,3 +852,53 @@ def test_cells_that_a_spreadsheet_changed(study, tmp_path):
     assert any("was made a date" in reason for reason in waiting)
     assert any("'100' is no level" in reason for reason in waiting)
     assert len(rows(study.folder, "ratings.jsonl")) == len(candidates(study)) - 4
+
+
+def test_a_folder_stands_for_its_files(study, tmp_path):
+    folder = tmp_path / "returned"
+    folder.mkdir()
+    written(folder, "a1.json", result(study))
+    written(folder, "~$open.xlsx", "a lock")
+    written(folder, ".hidden", "")
+    bring_in(study.folder, [folder])
+    assert len(rows(study.folder, "ratings.jsonl")) == len(candidates(study))
+    written(folder, "notes.ods", "")
+    with pytest.raises(UserError, match=r"notes\.ods is no returned form.*save .* as \.xlsx"):
+        bring_in(study.folder, [folder])
+
+
+@pytest.mark.parametrize("name", ["a1.json", "pasted.txt"])
+def test_a_result_that_windows_saved_as_unicode(study, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(json.dumps(result(study), indent=1).replace("\n", "\r\n").encode("utf-16"))
+    bring_in(study.folder, [path])
+    assert len(rows(study.folder, "ratings.jsonl")) == len(candidates(study))
+
+
+def test_one_name_with_two_values_is_not_settled_unseen(study, tmp_path):
+    text = json.dumps(result(study)).replace('"rater": "a1"', '"rater": "a2", "rater": "a1"')
+    with pytest.raises(UserError, match="'rater' stands twice"):
+        bring_in(study.folder, [written(tmp_path, "a.json", text)])
+
+
+def test_a_file_name_of_another_encoding(study, tmp_path):
+    path = tmp_path / "r\udce9sultat.json"
+    path.write_text(json.dumps(result(study)), "utf-8")
+    bring_in(study.folder, [path])
+    assert bring_in(study.folder, [])[0].startswith(f"{len(candidates(study))} ratings")
+
+
+def test_the_same_export_without_its_addresses_loses_nothing(study, tmp_path, emails):
+    path = google(study, tmp_path, {})
+    bring_in(study.folder, [path], emails=emails)
+    before = (study.folder / "ratings.jsonl").read_bytes()
+    bring_in(study.folder, [path])
+    assert before
+    assert (study.folder / "ratings.jsonl").read_bytes() == before
+
+
+def test_rows_left_out_for_one_reason_are_one_line(study, tmp_path):
+    lines = bring_in(study.folder, [written(tmp_path, "a.json", {**result(study), "rater": "zz"})])
+    (line,) = [one for one in lines if one.startswith("not used")]
+    assert f"a.json, {len(candidates(study))} rows: the study has no rater 'zz'" in line
+    assert len(rows(study.folder, "unused.jsonl")) == len(candidates(study))

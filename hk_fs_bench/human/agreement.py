@@ -96,7 +96,8 @@ def ceiling(reliability: Estimate) -> Estimate:
     The square root of the reliability (Spearman 1904, American Journal of Psychology 15:72): exact
     for Pearson's r, near it for Spearman's rho.
     """
-    if reliability.value is None or reliability.value <= 0:
+    # What rounding leaves of 0 is 0.
+    if reliability.value is None or round(reliability.value, 9) <= 0:
         why = reliability.reason or "the reliability is not above 0"
         return undefined(why, reliability.n, reliability.unit)
     interval = reliability.ci95

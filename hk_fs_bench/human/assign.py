@@ -14,6 +14,7 @@ from hk_fs_bench.human import candidates, figures, rubric, workload
 from hk_fs_bench.human.batches import draw_batches
 from hk_fs_bench.human.candidates import Origin, Source
 from hk_fs_bench.human.draw import draw_blocks
+from hk_fs_bench.human.form_content import made_folder
 from hk_fs_bench.human.study import (
     FORMAT,
     KEY,
@@ -119,9 +120,15 @@ def new_study(
         answers,
     )
     draw_batches(study, key, dict.fromkeys(study.questions, each), {})
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     write_json(folder / KEY, key)
     write_study(study)
+    notes += candidates.missing_answers(sources, study.questions)
+    if controls.expert is None:
+        notes.append(
+            "no expert-written control: nothing will show whether raters know a good answer, and "
+            "the report has no human yardstick"
+        )
     return [*notes, *candidates.give_aways(sources), *summary(study)]
 
 

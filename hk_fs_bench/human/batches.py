@@ -128,10 +128,12 @@ def _refuse(study: Study, short: Mapping[str, int], roles: Mapping[str, str], mo
         study.raters.values(),
         study.settings["raters_per_question"],
     )
+    first = study.settings["draws"] == 1
+    how = ", or ask fewer --questions" if first else " to their file, and give it by --raters"
     details = [line for line in workload.lines(needs, True) if "MISSING" in line]
     lacking = ", ".join(f"{count} of {role}" for role, count in sorted(short.items()))
     raise UserError(
         f"the raters can't rate every question: question ratings without a rater: {lacking}; add "
-        "raters or capacity, or ask fewer --questions",
+        f"raters or capacity{how}",
         details,
     )

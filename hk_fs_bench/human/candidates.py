@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -189,6 +189,17 @@ def hide(
         }
     answers = {n: Answer(n, origin.item_id, origins[origin]) for n, origin in sorted(taken.items())}
     return answers, key
+
+
+def missing_answers(sources: Sequence[Source], asked: Collection[str]) -> list[str]:
+    """A line for each run without an answer to some of the questions `asked`."""
+    nothing = defaults()["no_answer"]
+    counts = {one.run: sum(one.answers[item] == nothing for item in asked) for one in sources}
+    return [
+        f"{run}: {count} answers are empty or can't be read; raters see {nothing!r} and rate it"
+        for run, count in counts.items()
+        if count
+    ]
 
 
 def give_aways(sources: Sequence[Source]) -> list[str]:

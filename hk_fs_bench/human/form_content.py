@@ -119,4 +119,6 @@ def made_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{out} can't be made a folder: {error.strerror}") from None
+        raise UserError(
+            f"{out} can't be made a folder: {error.strerror}; name another place"
+        ) from None

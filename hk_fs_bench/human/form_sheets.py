@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ START, RATINGS, EXAMPLES = "Start", "Ratings", "Examples"
 MARK = "x"
 # What XML can't hold: control characters, half pairs, two code points that are no characters.
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_DATED = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*")
 # Characters that a cell holds.
 _CELL = 32_767
 
@@ -48,6 +50,19 @@ def workbook(batch: Batch, statement: Statement) -> bytes:
     _ratings(book.create_sheet(RATINGS), batch)
     held = io.BytesIO()
     book.save(held)
+    return _undated(held.getvalue())
+
+
+def _undated(book: bytes) -> bytes:
+    """The workbook without the time of its making: the same batch gives the same file."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book)) as made, zipfile.ZipFile(held, "w") as out:
+        for name in made.namelist():
+            part = made.read(name)
+            if name == "docProps/core.xml":
+                part = _DATED.sub(rb"\g<1>2000-01-01T00:00:00Z", part)
+            # Such an entry bears no date but the format's first, 1 January 1980.
+            out.writestr(zipfile.ZipInfo(name), part, zipfile.ZIP_DEFLATED)
     return held.getvalue()
 
 

@@ -35,7 +35,7 @@ def bring_in(
     """
     study = read_study(folder)
     addresses = survey_sheets.read_emails(emails, study) if emails else None
-    found = [read_file(path, study, addresses) for path in files]
+    found = [read_file(path, study, addresses) for path in _files(files)]
     chosen = _settled(study, settle, [*returns.read_all(folder), *found])
     lines = []
     for one in found:
@@ -60,13 +60,35 @@ def read_file(path: Path, study: Study, emails: Mapping[str, str] | None = None)
         return surveys.read_survey(path, study, emails)
     if not path.exists():
         raise UserError(f"no such file: {path}")
-    raise UserError(f"{path.name} is no returned form: JSON, XLSX or CSV is expected")
+    raise UserError(
+        f"{path.name} is no returned form: JSON, XLSX or CSV is expected; save a spreadsheet of "
+        "another kind as .xlsx, and take other files out"
+    )
+
+
+def _files(given: Sequence[Path]) -> list[Path]:
+    """The files, and those of a folder that is given: Windows' shell does not spell out "*".
+
+    Files that programs hide there (a spreadsheet that is open leaves one) are passed over.
+    """
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if one.is_file())
+            kept = [one for one in inside if not one.name.startswith((".", "~$"))]
+            if not kept:
+                raise UserError(f"{path} is a folder without files; name the returned forms")
+            found += kept
+        else:
+            found.append(path)
+    return found
 
 
 def _holds_object(path: Path) -> bool:
     """Whether a text file is a result that was pasted from the form's last page."""
     try:
-        return path.read_bytes()[:20].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        start = path.read_bytes()[:40].replace(b"\0", b"")
+        return start.lstrip(b"\xff\xfe\xef\xbb\xbf \t\r\n").startswith(b"{")
     except OSError:
         return False
 

@@ -25,7 +25,7 @@ from hk_fs_bench import runs
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import ratings, returns, rubric
 from hk_fs_bench.human.judge_figures import ORDERS, SUMMARY
-from hk_fs_bench.human.study import Study, read_study
+from hk_fs_bench.human.study import Study, read_key, read_study
 from hk_fs_bench.judging import ApiJudge, Query
 from hk_fs_bench.metrics.keypoints import fenceless, without_reasoning
 
@@ -127,13 +127,16 @@ def judge_study(study: Path, judge: ApiJudge, *, swapped: float = 0.25) -> list[
     if not told:
         raise UserError(
             f"{judge.signature} gave no reply that can be read ({summary['unanswered']} calls "
-            f"failed); its replies are in {place}"
+            f"failed); read its replies in {place}, and delete that folder to ask anew"
         )
     runs.write_json(place / SUMMARY, summary)
     returns.store(study, _return(judge, judged))
     ratings.rebuild(study)
+    rated = {str(held["model"]).split(" · ")[0] for held in read_key(study)["runs"].values()}
+    own = judge.signature.rpartition(" (")[0] in rated
     return [
         judge.summary,
+        *(["the judge rates answers of its own model: it may favour them"] if own else []),
         f"{len(told)} of {len(asked)} replies could be read, {summary['unreadable']} could not, "
         f"{summary['unanswered']} are missing (the same command asks them again)",
         f"ratings of {judge.signature} are in {study / 'ratings.jsonl'}, kind model",

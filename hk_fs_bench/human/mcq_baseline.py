@@ -170,7 +170,8 @@ def write_baseline(folder: Path, paths: Sequence[Path], dataset: Dataset) -> lis
             f"{accuracy['n']} questions, {one['participants']} practitioners, "
             f"{one['answers']} answers"
         )
-    return [*lines, f"figures: {folder / 'baseline.json'}"]
+    made = f"figures of the {len(paths)} results named: {folder / 'baseline.json'}"
+    return [*lines, f"{made}; name every result again when more come"]
 
 
 def _condition(

@@ -94,7 +94,9 @@ def _content(
 
 def _score(held: Mapping[str, Any]) -> dict[str, Any]:
     low, high = held["ci95"] or (None, None)
-    return {"value": held["value"], "low": low, "high": high, "n": held["n"]}
+    named = {"value": held["value"], "low": low, "high": high}
+    # Sums leave digits behind that mean nothing; a bound of 3e-18 is 0.
+    return {k: v if v is None else round(v, 12) for k, v in named.items()} | {"n": held["n"]}
 
 
 def _sha256(folder: Path) -> str:

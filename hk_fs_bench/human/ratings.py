@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import publishing, returns, rubric
 from hk_fs_bench.human.returns import Given, Return, Unused
-from hk_fs_bench.human.study import Screen, Study, read_key, read_study
+from hk_fs_bench.human.study import Screen, Study, read_key, read_study, typed
 from hk_fs_bench.items import jsonl_rows
 from hk_fs_bench.runs import write_jsonl
 
 RATINGS, UNRESOLVED, UNUSED = "ratings.jsonl", "unresolved.jsonl", "unused.jsonl"
 # Times without a zone come from sheets kept in Hong Kong.
 _ZONE = timezone(timedelta(hours=8))
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What the figures rely on in a row of ratings.jsonl."""
+
+    rater: str
+    role: str | None
+    kind: Literal["expert", "model"]
+    item_id: str
+    candidate: str
+    level: str | None
+    descriptors: list[str]
+    score: float
+    capped: bool
+    clarity_level: str | None
+    clarity_descriptors: list[str]
+    clarity_score: float
+    repeat: bool
+
+    def __post_init__(self) -> None:
+        sheet = rubric.load().dimensions
+        for score in (self.score, self.clarity_score):
+            if not 0 <= score <= 1:
+                raise ValueError(f"{score} is no score, which is 0 to 1")
+        for name, level in (("accuracy", self.level), ("clarity", self.clarity_level)):
+            if level is not None and level not in sheet[name].levels:
+                raise ValueError(f"the rubric has no level {level!r} of {name}")
 
 
 @dataclass
@@ -38,8 +67,20 @@ class Rebuilt:
                 f"unresolved: {r['source']} ({r['candidate']}): {r['reason']}"
                 for r in self.unresolved
             ),
-            *(f"not used: {one.source}: {one.reason}" for one in self.unused),
+            *_grouped(self.unused),
         ]
+
+
+def _grouped(unused: Sequence[Unused]) -> Iterator[str]:
+    """A line for the rows of a file that are not used for one reason; unused.jsonl has each."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in unused:
+        # What differs within a file is the place alone: "…, question 3", "…, row 7".
+        file = one.source.rpartition(", ")[0] or one.source
+        groups[file, re.sub(r", (?:question|row) \S+$", "", one.reason)].append(one.source)
+    for (file, reason), places in groups.items():
+        rest = f", {len(places)} rows" if len(places) > 1 else ""
+        yield f"not used: {file if rest else places[0]}{rest}: {reason}"
 
 
 def rebuild(folder: Path) -> Rebuilt:
@@ -92,12 +133,18 @@ def read_ratings(folder: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise UserError(f"{folder} has no ratings yet; bring some in with human_eval.py import")
     about = read_key(folder)["candidates"]
-    rows = []
-    for number, row in jsonl_rows(path.read_bytes(), path.name):
-        if row.get("candidate") not in about:
-            raise UserError(f"{path} line {number}: a candidate that the key lacks; import again")
-        rows.append(row | origin(about[row["candidate"]]))
-    return rows
+    rows = [row for _, row in jsonl_rows(path.read_bytes(), path.name)]
+    again = f"don't edit it; derive it again with human_eval.py import {folder}"
+    typed(list[_Counted], rows, path, again)
+    seen = set()
+    for row in rows:
+        if row["candidate"] not in about:
+            raise UserError(f"{path}: {row['candidate']!r} is not in the key; {again}")
+        name = (row["kind"], row["rater"], row["candidate"])
+        if name in seen:
+            raise UserError(f"{path}: {row['rater']} rates {row['candidate']} twice; {again}")
+        seen.add(name)
+    return [row | origin(about[row["candidate"]]) for row in rows]
 
 
 def rated_batches(folder: Path) -> dict[tuple[str, int], set[str]]:
@@ -131,7 +178,7 @@ def _refusal(
     if given.candidate not in study.answers:
         return f"the study has no candidate {given.candidate!r}"
     if held.kind == "expert" and given.rater not in study.raters:
-        return f"the study has no rater {given.rater!r}"
+        return f"the study has no rater {given.rater!r}; correct the id in the file"
     if held.kind == "expert" and (given.rater, given.candidate) not in screens:
         return "this answer was not assigned to this rater"
     return "left blank" if given.blank else None
@@ -171,7 +218,7 @@ def _one_of(
         ]
         return [chosen], dropped, None
     places = "; ".join(one[2] for one in kept)
-    how = f"{settled} does not tell which" if settled else "settle it with import --settle"
+    how = f"{settled} does not tell which; name a file" if settled else "settle it with --settle"
     return (
         kept,
         dropped,

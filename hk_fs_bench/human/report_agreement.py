@@ -84,8 +84,8 @@ def _component(held: Mapping[str, Any], every: Sequence[float | None]) -> str:
     share = f"{100 * max(0.0, held['value']) / total:.0f}%" if total else "–"
     band = ""
     if held["ci95"] is not None:
-        band = "; " + " to ".join(f"{10_000 * bound:.0f}" for bound in held["ci95"])
-    return f"{10_000 * held['value']:.0f} ({share}{band})"
+        band = "; " + " to ".join(f"{10_000 * bound:z.0f}" for bound in held["ci95"])
+    return f"{10_000 * held['value']:z.0f} ({share}{band})"
 
 
 def roles(report: Mapping[str, Any]) -> Table:

@@ -46,8 +46,8 @@ def figure(held: Mapping[str, Any], digits: int = 2) -> str:
     if held["value"] is None:
         return f"– ({held['reason']})"
     low_high = held["ci95"]
-    band = "" if low_high is None else f"{low_high[0]:.{digits}f} to {low_high[1]:.{digits}f}"
-    return f"{held['value']:.{digits}f}{_bracket(held, band)}"
+    band = "" if low_high is None else f"{low_high[0]:z.{digits}f} to {low_high[1]:z.{digits}f}"
+    return f"{held['value']:z.{digits}f}{_bracket(held, band)}"
 
 
 def points(held: Mapping[str, Any]) -> str:

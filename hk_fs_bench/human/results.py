@@ -50,9 +50,12 @@ def read_html_result(path: Path, study: Study) -> Return:
     """
     raw = _bytes(path)
     try:
-        held = json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise UserError(f"{path.name} is no JSON; ask for the file as the form saved it") from None
+        held = json.loads(raw.decode(_encoding(raw)), object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        why = f" ({error.args[0]})" if isinstance(error, _DoubledName) else ""
+        raise UserError(
+            f"{path.name} is no JSON{why}; ask for the file as the form saved it"
+        ) from None
     if not isinstance(held, dict) or held.get("format") != RESULT:
         raise UserError(f"{path.name} is no result of a rating form; it lacks format {RESULT!r}")
     if held.get("version") != VERSION:
@@ -76,6 +79,23 @@ def read_html_result(path: Path, study: Study) -> Return:
                 continue
             ratings.append(_from_json(one, question, rater, batch, text_of(held.get("saved_at"))))
     return replace(returned, ratings=ratings, unused=unused)
+
+
+class _DoubledName(ValueError):
+    """An object that says two things under one name; a reader would keep either unseen."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held = dict(pairs)
+    if len(held) < len(pairs):
+        name = next(n for n, _ in pairs if [m for m, _ in pairs].count(n) > 1)
+        raise _DoubledName(f"the name {name[:40]!r} stands twice in an object")
+    return held
+
+
+def _encoding(raw: bytes) -> str:
+    """UTF-8, or what Windows' editor calls Unicode, where a pasted result was saved so."""
+    return "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
 
 
 def _from_json(
@@ -142,14 +162,16 @@ def read_xlsx_result(path: Path, study: Study) -> Return:
     table = read_table(path, RATINGS)
     if "candidate" not in table.columns:
         raise UserError(f"{path.name}: the hidden first row of {RATINGS} is gone; restore the form")
-    ratings = []
+    ratings, notes = [], []
     # The row below the field ids holds the headings that people read.
     for row in table.rows[1:]:
         candidate = text_of(row.cells.get("candidate"))
         if candidate is not None:
             number = int(batch) if batch.isascii() and batch.isdigit() else None
             ratings.append(_from_row(row, rater, candidate[:40], number))
-    return replace(returned, ratings=ratings)
+            if isinstance(comment := row.cells.get("comment"), Fault):
+                notes.append(f"row {row.number}: the comment is left out, it {comment.what}")
+    return replace(returned, ratings=ratings, notes=notes)
 
 
 def _start(path: Path) -> dict[str, str]:

@@ -120,9 +120,12 @@ def store(folder: Path, returned: Return) -> bool:
     path = folder / FOLDER / f"{returned.form}-{returned.sha256[:16]}.json"
     # Half a character (a lone surrogate) in a comment would make a file that nobody can read.
     held = json.loads(well_formed(json.dumps(asdict(returned), ensure_ascii=False)))
-    held["source"] = without_email(returned.source)
-    if path.exists() and path.read_text("utf-8") == _text(held):
-        return False
+    held["source"] = without_email(held["source"])
+    if path.exists():
+        # Read without the file of addresses this time, it must not lose what it gave before.
+        fewer = len(returned.ratings) < len(read(path).ratings)
+        if fewer or path.read_text("utf-8") == _text(held):
+            return False
     path.parent.mkdir(exist_ok=True)
     write_json(path, held)
     return True
@@ -144,7 +147,7 @@ def read(path: Path) -> Return:
         ratings = [_given(one) for one in held.pop("ratings")]
         unused = [Unused(**one) for one in held.pop("unused")]
         return Return(**held, ratings=ratings, unused=unused)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} is broken; delete it and import its form again") from None
 
 

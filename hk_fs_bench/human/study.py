@@ -138,11 +138,11 @@ def read_study(folder: Path) -> Study:
     settings = _json(folder, SETTINGS)
     if settings.get("format") != FORMAT:
         raise UserError(f"{folder / SETTINGS} has format {settings.get('format')}, not {FORMAT}")
-    _typed(_Settings, settings, folder / SETTINGS)
-    raters = _typed(list[Rater], settings["raters"], folder / SETTINGS)
-    questions = _typed(list[Question], _rows(folder, QUESTIONS), folder / QUESTIONS)
-    answers = _typed(list[Answer], _rows(folder, ANSWERS), folder / ANSWERS)
-    screens = _typed(list[Screen], _rows(folder, ASSIGNMENT), folder / ASSIGNMENT)
+    typed(_Settings, settings, folder / SETTINGS)
+    raters = typed(list[Rater], settings["raters"], folder / SETTINGS)
+    questions = typed(list[Question], _rows(folder, QUESTIONS), folder / QUESTIONS)
+    answers = typed(list[Answer], _rows(folder, ANSWERS), folder / ANSWERS)
+    screens = typed(list[Screen], _rows(folder, ASSIGNMENT), folder / ASSIGNMENT)
     study = Study(
         folder,
         {k: v for k, v in settings.items() if k != "raters"},
@@ -155,8 +155,8 @@ def read_study(folder: Path) -> Study:
     return study
 
 
-def _typed(kind: Any, value: Any, path: Path) -> Any:
-    """`value` as `kind`; UserError where a field is lost, gained or of another type."""
+def typed(kind: Any, value: Any, path: Path, mend: str = "restore it from your backup") -> Any:
+    """`value`, read from `path`, as `kind`; UserError where a field is lost or of another type."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -164,9 +164,7 @@ def _typed(kind: Any, value: Any, path: Path) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise UserError(
-            f"{path} was changed: {where}: {first['msg']}; restore it from your backup"
-        ) from None
+        raise UserError(f"{path} was changed: {where}: {first['msg']}; {mend}") from None
 
 
 def _whole(study: Study) -> None:
@@ -201,7 +199,7 @@ def write_study(study: Study) -> None:
 def read_key(folder: Path) -> dict[str, Any]:
     """The organiser's key: `runs` and `candidates`, as docs/human.md describes them."""
     key = _json(folder, KEY)
-    _typed(_Key, key, folder / KEY)
+    typed(_Key, key, folder / KEY)
     origins = key["candidates"]
     shown = {row.get("candidate") for row in _rows(folder, ANSWERS)}
     if lost := sorted(map(str, shown - origins.keys())):
