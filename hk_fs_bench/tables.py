@@ -78,7 +78,9 @@ def read_table(path: Path, sheet: str | None = None, encoding: str | None = None
     return _table(path.name, _csv_rows(path.name, text), notes)
 
 
-def read_cells(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
+def read_cells(
+    path: Path, encoding: str | None = None
+) -> tuple[list[tuple[int, list[str]]], list[str]]:
     """The numbered rows of a CSV file as they stand, and notes; columns may share a name.
 
     Raises:
@@ -86,7 +88,7 @@ def read_cells(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
     """
     if not path.is_file():
         raise UserError(f"no such file: {path}")
-    text, notes = _decode(path)
+    text, notes = _decode(path, encoding)
     return list(_csv_rows(path.name, text)), notes
 
 

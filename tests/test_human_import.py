@@ -902,3 +902,38 @@ def test_rows_left_out_for_one_reason_are_one_line(study, tmp_path):
     (line,) = [one for one in lines if one.startswith("not used")]
     assert f"a.json, {len(candidates(study))} rows: the study has no rater 'zz'" in line
     assert len(rows(study.folder, "unused.jsonl")) == len(candidates(study))
+
+
+@pytest.mark.parametrize("encoding", ["big5hkscs", "utf-16", "utf-8-sig"])
+def test_an_export_in_chinese_of_any_encoding(study, tmp_path, encoding):
+    text = f"評核員編號,candidate,準確性,清晰度\r\na1,{candidates(study)[0]},完全準確,清晰專業\r\n"
+    path = tmp_path / "export.csv"
+    path.write_bytes(text.encode(encoding))
+    bring_in(study.folder, [path])
+    (row,) = of(study, "ratings.jsonl")
+    assert (row["level"], row["clarity_level"]) == ("full", "full")
+
+
+def test_a_place_that_is_a_file_or_locked(study, tmp_path):
+    (study.folder / "returns").write_text("")
+    with pytest.raises(UserError, match="can't be made a folder"):
+        bring_in(study.folder, [written(tmp_path, "a.json", result(study))])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda book: book["Ratings"].delete_rows(1), "hidden first row"),
+        (lambda book: book["Start"].delete_cols(3), "hidden column C"),
+    ],
+)
+def test_a_workbook_without_its_ids_is_refused(study, tmp_path, spoil, message):
+    from openpyxl import load_workbook
+
+    blank = {n: choice() for n in Names} | {"missed_essential": [], "comment": None}
+    path = as_xlsx(study, [blank] * len(candidates(study)), tmp_path, "en")
+    book = load_workbook(path)
+    spoil(book)
+    book.save(path)
+    with pytest.raises(UserError, match=message):
+        bring_in(study.folder, [path])

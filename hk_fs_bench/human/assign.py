@@ -14,7 +14,6 @@ from hk_fs_bench.human import candidates, figures, rubric, workload
 from hk_fs_bench.human.batches import draw_batches
 from hk_fs_bench.human.candidates import Origin, Source
 from hk_fs_bench.human.draw import draw_blocks
-from hk_fs_bench.human.form_content import made_folder
 from hk_fs_bench.human.study import (
     FORMAT,
     KEY,
@@ -24,6 +23,7 @@ from hk_fs_bench.human.study import (
     Screen,
     Study,
     defaults,
+    made_folder,
     read_key,
     read_study,
     write_study,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -112,13 +111,3 @@ def clauses(references: Sequence[str]) -> str:
 def slug(text: str) -> str:
     """`text` as part of a file name."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "form"
-
-
-def made_folder(out: Path) -> None:
-    """Make the folder `out`, or say why that can't be."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{out} can't be made a folder: {error.strerror}; name another place"
-        ) from None

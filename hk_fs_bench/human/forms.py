@@ -10,7 +10,7 @@ from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import form_content, form_html, form_script, form_sheets, mcq_baseline
 from hk_fs_bench.human.form_content import Batch
 from hk_fs_bench.human.statement import FILE, Statement, read_statement
-from hk_fs_bench.human.study import read_study
+from hk_fs_bench.human.study import made_folder, read_study
 from hk_fs_bench.items import Dataset
 from hk_fs_bench.runs import write_bytes
 
@@ -40,7 +40,7 @@ def write_forms(study: Path, out: Path, formats: Sequence[str] = FORMATS) -> lis
     batches = form_content.batches(held)
     if not batches:
         raise UserError(f"{study} has no batch to make a form of; run human_eval.py assign")
-    form_content.made_folder(out)
+    made_folder(out)
     written = []
     for batch in batches:
         for name, statement in statements.items():
@@ -75,7 +75,7 @@ def write_mcq_forms(
     drawn = mcq_baseline.draw(dataset, seed, count)
     questions = [{"item_id": i.id, "question": i.question, "choices": i.choices} for i in drawn]
     content = {"questions": questions, "cannot_tell": mcq_baseline.CANNOT_TELL}
-    form_content.made_folder(out)
+    made_folder(out)
     written = []
     for name in dict.fromkeys(participants):
         result = {

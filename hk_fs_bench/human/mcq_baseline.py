@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench import stats
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.human.form_content import made_folder
+from hk_fs_bench.human.study import made_folder
 from hk_fs_bench.items import LETTERS, Dataset
 from hk_fs_bench.review_rounds import sample
 from hk_fs_bench.runs import write_json

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.human import publishing, returns, rubric
 from hk_fs_bench.human.returns import Given, Return, Unused
-from hk_fs_bench.human.study import Screen, Study, read_key, read_study, typed
+from hk_fs_bench.human.study import Screen, Study, made_folder, read_key, read_study, typed
 from hk_fs_bench.items import jsonl_rows
 from hk_fs_bench.runs import write_jsonl
 
@@ -96,7 +96,7 @@ def rebuild(folder: Path) -> Rebuilt:
     write_jsonl(folder / RATINGS, found.ratings)
     write_jsonl(folder / UNRESOLVED, found.unresolved)
     write_jsonl(folder / UNUSED, map(asdict, found.unused))
-    (folder / publishing.FOLDER).mkdir(exist_ok=True)
+    made_folder(folder / publishing.FOLDER)
     public = publishing.published(found.ratings, study, key, screened)
     write_jsonl(folder / publishing.FOLDER / RATINGS, public)
     return found

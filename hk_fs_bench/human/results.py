@@ -153,6 +153,8 @@ def read_xlsx_result(path: Path, study: Study) -> Return:
             "Google Forms is taken as CSV"
         )
     start = _start(path)
+    if not {"study", "rubric", "rater", "consent"} <= start.keys():
+        raise UserError(f"{path.name}: the hidden column C of {START} is gone; restore the form")
     _same(path, study, start.get("study"), start.get("rubric"))
     rater = rater_of(study, start.get("rater"))
     returned = Return("expert", "xlsx", path.name, sha256(raw).hexdigest())
@@ -160,7 +162,7 @@ def read_xlsx_result(path: Path, study: Study) -> Return:
         return _refused(returned, rater, "no consent was given")
     batch = start.get("batch") or ""
     table = read_table(path, RATINGS)
-    if "candidate" not in table.columns:
+    if not {"candidate", "accuracy.level", "clarity.level"} <= {*table.columns}:
         raise UserError(f"{path.name}: the hidden first row of {RATINGS} is gone; restore the form")
     ratings, notes = [], []
     # The row below the field ids holds the headings that people read.
@@ -191,7 +193,7 @@ def _from_row(row: Row, rater: str, candidate: str, batch: int | None) -> Given:
 
     def marked(prefix: str) -> Iterator[str]:
         for column, cell in row.cells.items():
-            if not column.startswith(prefix):
+            if not column.startswith(prefix) or column.endswith(".level"):
                 continue
             if isinstance(cell, Fault):
                 faults.append(f"{column} {cell.what}")

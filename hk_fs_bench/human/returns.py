@@ -109,7 +109,7 @@ def store(folder: Path, returned: Return) -> bool:
 
     Rows of raters who withdrew are not kept.
     """
-    from hk_fs_bench.human.study import read_study
+    from hk_fs_bench.human.study import made_folder, read_study
 
     gone = set(read_study(folder).settings["withdrawn"])
     if refused := [one for one in returned.ratings if one.rater in gone]:
@@ -126,7 +126,7 @@ def store(folder: Path, returned: Return) -> bool:
         fewer = len(returned.ratings) < len(read(path).ratings)
         if fewer or path.read_text("utf-8") == _text(held):
             return False
-    path.parent.mkdir(exist_ok=True)
+    made_folder(path.parent)
     write_json(path, held)
     return True
 

@@ -188,7 +188,7 @@ def _torn(study: Study, what: str, lacking: str) -> UserError:
 
 def write_study(study: Study) -> None:
     """Write study.json, questions, answers and assignment."""
-    study.folder.mkdir(parents=True, exist_ok=True)
+    made_folder(study.folder)
     write_jsonl(study.folder / QUESTIONS, map(asdict, study.questions.values()))
     write_jsonl(study.folder / ANSWERS, map(asdict, study.answers.values()))
     write_jsonl(study.folder / ASSIGNMENT, map(asdict, study.assignment))
@@ -236,3 +236,13 @@ def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
         raise UserError(f"{path} can't be read; restore it") from None
     # Windows' editors may put a mark before the first line.
     return [row for _, row in jsonl_rows(raw.removeprefix(b"\xef\xbb\xbf"), name)]
+
+
+def made_folder(out: Path) -> None:
+    """Make the folder `out`, or say why that can't be."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{out} can't be made a folder: {error.strerror}; name another place"
+        ) from None

@@ -82,7 +82,10 @@ def read_sheet(path: Path) -> Sheet:
     Raises:
         UserError: no such file, or no text table.
     """
-    cells, notes = read_cells(path)
+    big5 = _is_big5(path)
+    cells, notes = read_cells(path, "big5hkscs" if big5 else None)
+    if big5:
+        notes = [*notes, "no UTF-8, read as Big5"]
     full = [(number, [c.strip("\ufeff") for c in row]) for number, row in cells]
     full = [(number, row) for number, row in full if any(c.strip() for c in row)]
     if not full:
@@ -91,6 +94,16 @@ def read_sheet(path: Path) -> Sheet:
     width = max(len(row) for _, row in full)
     rows = [(number, [*row, *[""] * (width - len(row))]) for number, row in full[1:]]
     return Sheet(path.name, [*titles, *[""] * (width - len(titles))], rows, notes)
+
+
+def _is_big5(path: Path) -> bool:
+    """Whether a file holds the rubric's Chinese words in Big5, as Hong Kong's spreadsheets save."""
+    try:
+        text = path.read_bytes().decode("big5hkscs")
+    except (OSError, UnicodeDecodeError):
+        return False
+    held = rubric.load().dimensions.values()
+    return any(level.label["zh-Hant"] in text for d in held for level in d.levels.values())
 
 
 def read_emails(path: Path, study: Study) -> dict[str, str]:

@@ -42,7 +42,7 @@ def read_survey(path: Path, study: Study, emails: Mapping[str, str] | None = Non
     if not (tagged or long or turns):
         raise UserError(
             f"{path.name}: no column is a rating; titles must end in [candidate field], or name "
-            "candidate, accuracy and clarity"
+            f"candidate, accuracy and clarity{''.join(f'; {note}' for note in sheet.notes)}"
         )
     ratings: list[Given] = []
     unused: list[Unused] = []

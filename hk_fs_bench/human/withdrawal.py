@@ -12,6 +12,17 @@ from hk_fs_bench.human.study import read_study, write_study
 
 
 def withdraw(folder: Path, rater: str) -> list[str]:
+    """As `_withdraw`; UserError where a file can't be deleted."""
+    try:
+        return _withdraw(folder, rater)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename} can't be deleted: {error.strerror}; close it, make {folder} "
+            "writable, and give the same command again"
+        ) from None
+
+
+def _withdraw(folder: Path, rater: str) -> list[str]:
     """Delete a rater's returns, assignment, comments and forms, and rebuild.
 
     The id alone stays, in study.json, so that their forms can't be brought in again by mistake.
