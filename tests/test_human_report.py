@@ -178,7 +178,7 @@ def test_published_scores(built):
         assert one["predictions_sha256"] == hashlib.sha256(raw).hexdigest()
         low, high = own["accuracy"]["ci95"]
         wanted = {"value": own["accuracy"]["value"], "low": low, "high": high, "n": 12}
-        assert one["accuracy"] == wanted
+        assert one["accuracy"] == pytest.approx(wanted)
         assert one["raters"] == 9
     judge = json.loads((base / "studies" / files[0]).read_text())
     assert (judge["kind"], judge["study"]) == ("model", "pilot, judged by org/judge (none)")
@@ -230,6 +230,8 @@ def test_metrics_that_are_missing_say_why(small, tmp_path):
     changed = [json.loads(line) for line in (runs[1] / "items.jsonl").read_text().splitlines()]
     changed[0]["answer"] = "Another answer."
     (runs[1] / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in changed))
+    with pytest.raises(UserError, match="org-model-b was answered again"):
+        write_report(folder, runs, tmp_path / "out", publish=tmp_path / "studies")
     write_report(folder, runs[:-1], tmp_path / "out")
     held = json.loads((tmp_path / "out" / "report.json").read_text())
     notes = held["metrics"]["notes"]
@@ -269,6 +271,17 @@ def spoil(path, content: bytes):
     return do
 
 
+def edit(path, old: str, new: str):
+    def do(folder, runs):
+        place = folder.parent / path
+        text = place.read_text("utf-8")
+        assert old in text
+        place.write_text(text.replace(old, new, 1), "utf-8")
+        return folder, runs
+
+    return do
+
+
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
@@ -285,6 +298,8 @@ def spoil(path, content: bytes):
         (spoil("small/ratings.jsonl", b""), "nothing to report"),
         (spoil("small/unresolved.jsonl", b"{broken\n"), "unresolved.jsonl"),
         (spoil("small/key.json", b"{}"), "key.json was changed"),
+        (edit("small/ratings.jsonl", '"score": ', '"score": 7'), "is no score"),
+        (edit("small/ratings.jsonl", '"kind": "expert"', '"kind": 1'), "0.kind"),
     ],
 )
 def test_mistakes_are_one_line_and_nothing_is_written(small, tmp_path, mistake, message):

@@ -22,13 +22,15 @@ TASK = "hk_fs_oeq"
 class MetricValues:
     """Metric → (run, item) → value; `signatures` by metric; `notes` on what is missing and why.
 
-    `folders` are the run folders that were found, by label.
+    `folders` are the run folders that were found, by label; `changed` the labels of those whose
+    answers are not, or not all, the text that was rated.
     """
 
     values: dict[str, dict[Unit, float]] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     folders: dict[str, Path] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
 
 
 def read_metrics(study: Study, key: Mapping[str, Any], runs: Sequence[Path]) -> MetricValues:
@@ -52,7 +54,9 @@ def read_metrics(study: Study, key: Mapping[str, Any], runs: Sequence[Path]) -> 
         path = f"/{folder.resolve().as_posix()}"
         name = next((n for n in labels if path.endswith(f"/{n}")), None)
         if name is None:
-            raise UserError(f"{folder} is no run of this study; it has {', '.join(labels)}")
+            raise UserError(
+                f"{folder} is no run of this study; it has {', '.join(labels)}, by name"
+            )
         if labels[name] in found.folders:
             raise UserError(f"two runs are named {name}; give the one that was rated")
         found.folders[labels[name]] = folder
@@ -85,6 +89,7 @@ def _read(folder: Path, label: str, rated: Mapping[Unit, str], found: MetricValu
         for name, value in values.items():
             found.values.setdefault(name, {})[unit] = value
     if other:
+        found.changed.add(label)
         found.notes.append(
             f"{label}: {other} answers are not the text that was rated (the run was answered "
             "again); they have no metrics here"

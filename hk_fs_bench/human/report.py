@@ -54,6 +54,11 @@ def write_report(
         raise UserError(f"{study} has no rating of a model's answer yet: nothing to report")
     parts = sections(report)
     page = render(report, parts)
+    if publish is not None and metrics.changed:
+        raise UserError(
+            f"--publish: the run of {', '.join(sorted(metrics.changed))} was answered again since "
+            "its answers were rated; give the run as it was"
+        )
     made = published_scores.of_study(report, metrics.folders) if publish is not None else {}
     try:
         out.mkdir(parents=True, exist_ok=True)
