@@ -56,6 +56,7 @@ def make_run(
 ) -> Path:
     """A complete run of a hosted model that is right with probability `skill`, not yet scored."""
     chance = random.Random(seed)
+    named = next(iter((model or {}).get("returned_ids", ["tiny-1"])), None)
     rows = []
     loaded = [prompts.load_task(task) for task in tasks]
     for task in loaded:
@@ -83,7 +84,7 @@ def make_run(
                     },
                     "answer_tokens": 20,
                     "performance": {"latency_ms": 400.0 + chance.randrange(200)},
-                    "returned_model": "tiny-1",
+                    "returned_model": named,
                     "sources_used": None,
                     "sources": [],
                     "contaminated": False,

@@ -33,11 +33,12 @@ LOCAL = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Board:
-    """A board of five: good, bad, one that searches, one of the drafter's family, one corrected."""
+    """Good, bad, a plumbing check, one that searches, one of the drafters, one corrected."""
     folder = tmp_path_factory.mktemp("board")
     board = Board(folder, small_edition(folder / "edition", mcq=40, oeq=6))
     board.submit("good", login="alice", skill=0.95, seed=1)
-    board.submit("bad", "--plumbing-check", login="bob", model=LOCAL, skill=0.1, seed=2)
+    board.submit("bad", login="bob", model=LOCAL, skill=0.1, seed=2)
+    board.submit("toy", "--plumbing-check", login="bob", model={"id": "org/toy"}, seed=7)
     board.submit("looks", login="carol", model={"id": "acme/seer", "search": "on"}, seed=3)
     board.submit("kin", login="dave", model={"id": "anthropic/claude-x"}, skill=0.99, seed=4)
     old = board.submit("old", login="erin", model={"id": "acme/third"}, seed=5)
@@ -108,14 +109,23 @@ def test_what_is_not_ranked_says_why(made: Board) -> None:
     kinds = {name: [f["kind"] for f in entry["flags"]] for name, entry in found.items()}
     assert kinds["acme/seer"] == ["search"]
     assert kinds["anthropic/claude-x"] == ["drafter_family"]
-    assert kinds["org/open-1"] == ["plumbing_check"]
-    for name in ("acme/seer", "anthropic/claude-x"):
+    assert kinds["org/toy"] == ["plumbing_check"]
+    for name in ("acme/seer", "anthropic/claude-x", "org/toy"):
         assert not found[name]["ranked"]
         assert found[name]["tasks"][HK]["rank"] is None
     assert found["org/open-1"]["ranked"]
     (old,) = [e for e in made.content["entries"] if e["superseded_by"]]
     assert old["superseded_by"] == found["acme/third"]["slug"]
     assert not old["ranked"]
+
+
+def test_sources_in_the_rows_are_a_search_whatever_the_run_says(board: Board) -> None:
+    folder = next(iter(sorted((board.root / "submissions").glob("tiny-1-*"))))
+    repack(folder, rows=lambda rows: rows[0].update(sources=["https://example.org/"]))
+    assert board("rescore").returncode == 0
+    entry = by_model(board)["acme/tiny-1"]
+    assert [(f["kind"], f["bars_rank"]) for f in entry["flags"]] == [("search", True)]
+    assert not entry["ranked"]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +348,7 @@ def test_exports(made: Board, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     out = tmp_path / "out"
     table = list(csv.DictReader(io.StringIO((out / "leaderboard.csv").read_text("utf-8"))))
-    assert len(table) == 6 * 3
+    assert len(table) == 7 * 3
     assert {row["model"] for row in table} >= {"acme/tiny-1", "org/open-1"}
     tex, text = ((out / f"leaderboard.{kind}").read_text("utf-8") for kind in ("tex", "md"))
     assert "acme/seer · search on*" in tex
@@ -350,7 +360,7 @@ def test_exports(made: Board, tmp_path: Path) -> None:
     assert 0 <= entry["value"] <= 100
     assert path.read_text("utf-8").startswith("# For org/open-1:")
     logs = sorted((out / "every_eval_ever").rglob("*.json"))
-    assert len(logs) == 6
+    assert len(logs) == 7
     first = json.loads(logs[0].read_text("utf-8"))
     assert first["schema_version"] == export_eval_ever.SCHEMA
     assert all(
@@ -401,11 +411,14 @@ def test_what_no_board_is_can_not_be_exported(tmp_path: Path, made: Board) -> No
 
 def test_a_metric_that_is_not_recomputed_is_labelled_so(board: Board) -> None:
     folder = next(iter(sorted((board.root / "submissions").glob("open-1-*"))))
-    figure = {"value": 0.5, "n": 6, "unit": "questions", "ci95": [0.4, 0.6], "signature": "m|x"}
+    figure = {"value": 0.5, "n": 6, "unit": "questions", "ci95": [0.4, 0.6]}
 
     def record(content: dict) -> None:
         claim = content["scores"]["hk_fs_oeq"]
-        claim["metrics"] |= {"meteor": figure, "bertscore_f1:tiny-L6": figure}
+        claim["metrics"] |= {
+            "meteor": figure | {"signature": "meteor|x"},
+            "bertscore_f1:tiny-L6": figure | {"signature": "bertscore_f1|x"},
+        }
         rows = [0.45, 0.55, 0.5, 0.5, 0.4, 0.6]
         claim["recorded_rows"] = {"meteor": rows, "bertscore_f1:tiny-L6": rows}
 

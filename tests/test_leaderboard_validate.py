@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -182,11 +183,34 @@ MANIFESTS = {
     ),
     "recorded with another mean": (
         lambda c: (
-            c["scores"]["hk_fs_oeq"]["metrics"].update(bertscore_f1=METEOR),
+            c["scores"]["hk_fs_oeq"]["metrics"].update(
+                bertscore_f1=METEOR | {"signature": "bertscore_f1|x"}
+            ),
             c["scores"]["hk_fs_oeq"].update(recorded_rows={"bertscore_f1": [0.2] * 5}),
         ),
         "bertscore_f1: stated 0.5, its rows have the mean 0.2",
     ),
+    "METEOR raised, its rows as they were": (
+        lambda c: (
+            c["scores"]["hk_fs_oeq"]["metrics"].update(meteor=METEOR),
+            c["scores"]["hk_fs_oeq"].update(recorded_rows={"meteor": [0.46] * 5}),
+        ),
+        "meteor: stated 0.5, its rows have the mean 0.46",
+    ),
+    "recorded under no signature of its own": (
+        lambda c: (
+            c["scores"]["hk_fs_oeq"]["metrics"].update(meteor=METEOR | {"signature": "mine"}),
+            c["scores"]["hk_fs_oeq"].update(recorded_rows={"meteor": [0.5] * 5}),
+        ),
+        "meteor has no value, or no signature of its own",
+    ),
+    "rows of no metric": (
+        lambda c: c["scores"]["hk_fs_oeq"].update(recorded_rows={"wow": [1.0] * 5}),
+        "recorded_rows.wow is of no metric",
+    ),
+    "a day before its own run": (put("date", "2026-10-05"), "lies before the run was started"),
+    "a letter that shows nothing": (put("submitter.name", "\u3164"), "U+3164"),
+    "letters that look alike": (put("submitter.name", "\u0410cme"), "two alphabets in one word"),
     "recorded out of range": (
         lambda c: (
             c["scores"]["hk_fs_oeq"]["metrics"].update(meteor=METEOR | {"value": 1.5}),
@@ -205,7 +229,7 @@ MANIFESTS = {
     ),
     "superseding nothing": (put("supersedes", "tiny-1-0123456789"), "which is no submission"),
 }
-METEOR = {"value": 0.5, "n": 5, "unit": "questions", "ci95": [0.4, 0.6], "signature": "m"}
+METEOR = {"value": 0.5, "n": 5, "unit": "questions", "ci95": [0.4, 0.6], "signature": "meteor|x"}
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
@@ -245,6 +269,11 @@ ROWS: dict[str, tuple[Callable[[list], Any], str]] = {
     "a path in an error": (row(0, detail="no file /home/me/x.gguf"), "a path of a machine"),
     "a path for a model": (row(0, returned_model="/data/models/x"), "a path of a machine"),
     "a name that turns round": (row(0, returned_model="a\u202eb"), "direction characters"),
+    "another model's answer": (row(0, returned_model="other"), "returned_ids does not name"),
+    "a look at the keys that it hides": (
+        row(0, sources=["https://huggingface.co/datasets/hk-fs-bench/hk-fs-code"]),
+        "its sources are this benchmark's own address",
+    ),
     "no rows": (lambda rows: rows.clear(), "12 answers missing"),
 }
 
@@ -317,9 +346,15 @@ def test_a_bomb_is_let_go(board: Board, monkeypatch) -> None:
         (b"", "no gzip file"),
         (b"PK\x03\x04", "no gzip file"),
         (gzip.compress(b"{}\n")[:-4], "no gzip file"),
-        (gzip.compress(b"{}\n") + b"more", "no gzip file"),
+        (gzip.compress(b"{}\n") + b"more", "holds more than the rows"),
+        (gzip.compress(b"{}\n") + b"\0\0\0", "holds more than the rows"),
+        (gzip.compress(b"{}\n") + gzip.compress(b""), "holds more than the rows"),
+        (
+            b"\x1f\x8b\x08\x08" + gzip.compress(b"")[4:10] + b"sk-key\0" + gzip.compress(b"")[10:],
+            "holds more than the rows",
+        ),
     ],
-    ids=["empty", "zip", "cut", "more behind"],
+    ids=["empty", "zip", "cut", "more behind", "zeros behind", "two parts", "a name in it"],
 )
 def test_what_is_no_gzip_file_is_refused(packed: bytes, words: str, board: Board) -> None:
     repack(only(board), packed=packed)
@@ -354,6 +389,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "another name": (lambda f: f.rename(f.parent / "tiny-1-0123456789"), "the folder tiny-1-01"),
     "a file beside": (lambda f: (f.parent / "notes.txt").write_text("x"), "only folders of subm"),
+    "a note in .gitkeep": (
+        lambda f: (f.parent / ".gitkeep").write_text("x"),
+        "only folders of sub",
+    ),
     "a huge manifest": (
         lambda f: (f / entries.MANIFEST).write_bytes(b" " * 2_000_000),
         "2,000,000 bytes, 1,048,576 are allowed",
@@ -375,6 +414,24 @@ def test_folders_that_are_none_are_refused(name: str, board: Board) -> None:
     assert done.returncode == 1, done.stdout
     assert words in done.stdout, done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_no_line_is_a_command_to_the_service_that_runs_the_check(board: Board) -> None:
+    repack(only(board), put("date", "x\n::add-mask::y\n##[error]z"))
+    (board.root / "submissions" / "::stop-commands::x").write_text("")
+    (board.root / "submissions" / "##[group]x").write_text("")
+    done = board("validate")
+    assert done.returncode == 1
+    assert "\\n::add-mask::y" in done.stdout
+    assert not re.search(r"^\s*::|##\[", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_a_board_behind_a_link_is_not_checked_in_its_place(board: Board) -> None:
+    board.root.rename(board.folder / "elsewhere")
+    board.root.symlink_to(board.folder / "elsewhere")
+    done = board("validate")
+    assert done.returncode == 2
+    assert "is a link" in done.stderr
 
 
 def test_all_faults_at_once_and_the_other_submissions_all_the_same(board: Board) -> None:

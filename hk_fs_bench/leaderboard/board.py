@@ -49,6 +49,7 @@ def assemble(checked: Sequence[Checked], editions: Editions, folder: Path) -> di
             "flags": flags.of_entry(
                 one.manifest,
                 one.recomputed["scores"],
+                searched=one.recomputed["searched"],
                 families=families,
                 superseded_by=gone.get(one.slug),
                 current=str(dataset.version),

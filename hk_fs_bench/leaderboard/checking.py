@@ -182,7 +182,10 @@ def _whole(checked: Checked, entry: Entry, editions: Editions, how: How) -> _Rea
         checked.faults.append(str(fault))
         return None
     known = frozenset(task.name for task in tasks if _rendered_here(task, protocol))
-    found, faults = rows.read(entry.predictions, asked, entry.samples, released, how.today, known)
+    returned = run["model"].get("returned_ids") or ()
+    found, faults = rows.read(
+        entry.predictions, asked, entry.samples, released, how.today, known, returned
+    )
     checked.faults += [f"predictions.jsonl: {line}" for line in faults]
     if checked.faults:
         return None
@@ -245,8 +248,19 @@ def _manifest_faults(
     for place, text in days.items():
         if text and (what := _wrong_day(text, released, today)):
             yield f"{place}: {what}"
+    # A day's grace, as everywhere, for time zones.
+    if (began := run.get("started_at")) and _day(manifest["date"]) + 1 < _day(began):
+        yield f"date: {manifest['date']} lies before the run was started ({began[:10]})"
     if price.get("date") and (what := _wrong_day(price["date"], None, today)):
         yield f"run.price.date: {what}"
+
+
+def _day(text: str) -> int:
+    """A date as a count of days; 0 for what is none, of which `_wrong_day` tells."""
+    try:
+        return datetime.datetime.fromisoformat(text).date().toordinal()
+    except ValueError:
+        return 0
 
 
 def _wrong_day(text: str, released: datetime.date | None, today: datetime.date) -> str | None:

@@ -183,7 +183,7 @@ def _mcq_row(entry: Row, own: Row) -> Sequence[Cell]:
         _name(entry),
         f"{_percent(accuracy)} ({_percent(own['accuracy_on_valid'])})",
         "–" if interval is None else " to ".join(f"{100 * end:.2f}" for end in interval),
-        "–" if rank is None else f"{rank['best']}–{rank['worst']}",
+        "–" if rank is None else "–".join(map(str, sorted({rank["best"], rank["worst"]}))),
         _percent(own["non_conservative"]),
         _number(own["seconds"]["mean"], 1),
         _tokens(own),

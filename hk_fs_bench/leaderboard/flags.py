@@ -41,6 +41,7 @@ def of_entry(
     manifest: Mapping[str, Any],
     scores: Mapping[str, Any],
     *,
+    searched: int,
     families: Families,
     superseded_by: str | None,
     current: str,
@@ -49,15 +50,17 @@ def of_entry(
 
     Args:
         scores: the content of its scores.json.
+        searched: answers whose rows name sources.
         current: the version of the edition on which the board stands.
     """
-    found = _flags(manifest, scores, families, superseded_by, current)
+    found = _flags(manifest, scores, searched, families, superseded_by, current)
     return [{"kind": kind, "text": text, "bars_rank": bars} for kind, text, bars in found]
 
 
 def _flags(
     manifest: Mapping[str, Any],
     scores: Mapping[str, Any],
+    searched: int,
     families: Families,
     superseded_by: str | None,
     current: str,
@@ -67,6 +70,8 @@ def _flags(
         yield "superseded", f"corrected by {superseded_by}", True
     if model["search"] == "on":
         yield "search", "looks things up, and questions and keys are public", True
+    elif searched:
+        yield "search", f"{searched} answers name sources that were looked up", True
     elif model["search"] == "unknown":
         yield "search", "whether it looks things up is not known", False
     for kind, role, names in (
@@ -86,7 +91,7 @@ def _flags(
             declared == "known",
         )
     if manifest["kind"] == "plumbing_check":
-        yield "plumbing_check", "proves that the parts work; its figures say nothing else", False
+        yield "plumbing_check", "proves that the parts work; its figures say nothing else", True
     if (asked := manifest["run"]["protocol"]["dataset_version"]) != current:
         yield "other_edition", f"asked on edition {asked}, scored on {current}", False
 

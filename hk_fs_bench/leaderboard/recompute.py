@@ -77,7 +77,8 @@ def recompute(runs: Sequence[Run], dataset: Dataset, wanted: Wanted = DEFAULT) -
 
 def _result(one: ScoredRun, dataset: Dataset) -> Recomputed:
     """`scores`: the content of a scores.json; by task `outcomes` and `failures` as in
-    leaderboard.json, and `shares`: question → the share of its answers that are right."""
+    leaderboard.json, and `shares`: question → the share of its answers that are right; `searched`:
+    answers whose rows name sources."""
     for task, scored in one.open.items():
         for name in ("bleu4", "rouge_l"):
             lack = scored.metrics[name]
@@ -88,6 +89,9 @@ def _result(one: ScoredRun, dataset: Dataset) -> Recomputed:
         "scores": one.scores,
         "outcomes": {task: _outcomes(own, dataset, task) for task, own in rows.items()},
         "failures": {task: _failures(own, one.run) for task, own in rows.items()},
+        "searched": sum(
+            bool(row.get("sources_used") or row.get("sources")) for row in one.run.rows.values()
+        ),
         "shares": {task: _shares(own) for task, own in rows.items() if task not in one.open},
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -17,6 +17,7 @@ from hk_fs_bench.leaderboard.editions import Asked
 from hk_fs_bench.leaderboard.strict_json import Fault
 from hk_fs_bench.runs import Key, key_of, settled
 from hk_fs_bench.schema import explain
+from hk_fs_bench.sources import HUB_DATASET
 
 # Faults of one kind that are shown; the rest is counted.
 SHOWN = 5
@@ -100,6 +101,7 @@ def read(
     released: datetime.date | None,
     today: datetime.date,
     known_prompts: frozenset[str],
+    returned_ids: Collection[str] = (),
 ) -> tuple[dict[Key, dict[str, Any]], list[str]]:
     """The rows that count, by key in the edition's order, and what is wrong with the file.
 
@@ -109,6 +111,7 @@ def read(
         samples: answers due to each prompt.
         released, today: between these an answer was given.
         known_prompts: tasks whose prompts can be rendered here, and are held against the rows.
+        returned_ids: by the manifest, what the service called the model.
     """
     faults = Faults()
     sizes = safe_text.settings()
@@ -135,6 +138,11 @@ def read(
             continue
         if row["task"] in known_prompts and row["prompt_sha256"] != due[key]:
             faults.add("other prompt", f"{where}: prompt_sha256 is not that of the task's prompt")
+        if (model := row.get("returned_model")) is not None and model not in returned_ids:
+            named = f"{ascii(model)[:60]} answered, whom run.model.returned_ids does not name"
+            faults.add("other model", f"{where}: {named}")
+        if _saw_us(row) and not row.get("contaminated"):
+            faults.add("contaminated", f"{where}: its sources are this benchmark's own address")
         for what in _private(row):
             faults.add("private", f"{where}: {what}")
         if late := _undated(row, released, today):
@@ -146,6 +154,12 @@ def read(
     for line in _missing(due, found):
         faults.add("missing", line)
     return {key: found[key] for key in due if key in found}, faults.all()
+
+
+def _saw_us(row: Mapping[str, Any]) -> bool:
+    """Whether a row's sources hold this benchmark's address, as the runner looks for it."""
+    own = HUB_DATASET.split("/")[0].lower()
+    return any(own in source.lower() for source in row.get("sources") or ())
 
 
 def _row(value: Any) -> dict[str, Any]:

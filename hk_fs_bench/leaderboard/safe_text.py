@@ -14,6 +14,10 @@ import yaml
 from hk_fs_bench import code_grams
 
 _SLUG_PART = 40
+# Letters and marks that show nothing, which no category of Unicode says.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _FOLD = re.compile(r"[^a-z0-9]+")
 
 
@@ -53,12 +57,21 @@ def unprintable(text: str, lines: bool = False) -> str | None:
         kind = unicodedata.category(char)
         if char == " " or (lines and char == "\n"):
             continue
-        if kind in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"):
+        if kind in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs") or _UNSEEN.match(char):
             return f"control or direction characters, or invisible ones (U+{ord(char):04X})"
     if text != text.strip():
         return "a blank at its beginning or end"
     if not unicodedata.is_normalized("NFC", text):
         return "letters that are not in Unicode's form NFC"
+    return None
+
+
+def mixed(text: str) -> str | None:
+    """A word whose letters are of two alphabets that look alike, or None."""
+    for word in text.split():
+        scripts = {unicodedata.name(c, "").split(" ")[0] for c in word if c.isalpha()}
+        if len(scripts & {"LATIN", "CYRILLIC", "GREEK", "CHEROKEE", "ARMENIAN"}) > 1:
+            return f"letters of two alphabets in one word ({ascii(word)[:60]})"
     return None
 
 

@@ -16,6 +16,8 @@ from hk_fs_bench.leaderboard.history import History
 
 # Files outside the submissions that are named; the rest is counted.
 _SHOWN = 5
+# Characters of a line that are shown.
+_LONGEST = 600
 
 Manifests = Mapping[str, Mapping[str, Any]]
 
@@ -36,7 +38,18 @@ class Report:
         """All of it, for people."""
         bad = len({line.split(":")[0] for line in self.faults})
         last = f"{len(self.checked)} submissions checked, {len(self.faults)} faults"
-        return [*self.notes, *self.faults, last + (f" in {bad}" if bad else "")]
+        told = [_told(line) for line in [*self.notes, *self.faults]]
+        return [*told, last + (f" in {bad}" if bad else "")]
+
+
+def _told(line: str) -> str:
+    """One printable line of bounded length, which is no command to a service that runs the check.
+
+    Strangers choose parts of it; GitHub takes a line that begins with :: and what follows ##[ as
+    commands.
+    """
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST])
+    return f"./{text}" if text.lstrip().startswith("::") else text.replace("##[", "## [")
 
 
 def today() -> datetime.date:
@@ -85,15 +98,18 @@ def validate(
 
 def _folders(submissions: Path, report: Report) -> Iterator[Path]:
     """The submissions' folders; whatever else lies among them is a fault."""
-    if submissions.is_symlink():
-        raise UserError(f"{submissions} is a link; a folder is expected")
+    for folder in (submissions.parent, submissions):
+        # Behind a link lies another tree than the one that is to be checked.
+        if folder.is_symlink():
+            raise UserError(f"{folder} is a link; a folder is expected")
     if not submissions.is_dir():
         raise UserError(f"{submissions} is no folder; name the leaderboard with --root")
     for path in sorted(submissions.iterdir()):
         shown = path.name.encode("unicode_escape").decode()[:80]
-        if path.name == ".gitkeep":
+        status = path.lstat()
+        if path.name == ".gitkeep" and stat.S_ISREG(status.st_mode) and not status.st_size:
             continue
-        if stat.S_ISDIR(path.lstat().st_mode):
+        if stat.S_ISDIR(status.st_mode):
             yield path
         else:
             report.faults.append(f"{shown}: only folders of submissions belong here")
