@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hk_fs_bench import prompts
 from hk_fs_bench.errors import UserError
 
 LIMIT_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+log = logging.getLogger(__name__)
 WEIGHTS = ("*.safetensors", "*.bin", "*.gguf", "*.pt", "*.pth")
 
 
@@ -49,6 +51,8 @@ class RecordedModel:
         if name is None:
             return None
         try:
+            if not Path(str(name)).expanduser().is_dir():
+                ask_hub_once()
             from transformers import AutoTokenizer
 
             return AutoTokenizer.from_pretrained(str(name), revision=self.args.get("revision"))
@@ -64,6 +68,7 @@ class RecordedModel:
         if self.folder is not None or re.fullmatch("[0-9a-f]{40}", named or ""):
             return named
         try:
+            ask_hub_once()
             from transformers import AutoConfig
 
             config = AutoConfig.from_pretrained(self.name, revision=named or "main")
@@ -88,6 +93,27 @@ class RecordedModel:
             with path.open("rb") as file:
                 lines.append(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n")
         return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else None
+
+
+@cache
+def ask_hub_once() -> None:
+    """Have this process do without the Hub where one short request does not reach it.
+
+    Without this, every file of a model that is not there is asked for six times over half a minute.
+    """
+    from huggingface_hub import constants, get_session, is_offline_mode
+
+    if is_offline_mode():
+        return
+    try:
+        get_session().head(constants.ENDPOINT, timeout=10)
+    except Exception as error:  # Of whichever HTTP library that version of the client has.
+        log.warning(
+            "the Hub can't be reached (%s: %s); only what is cached here is used",
+            type(error).__name__,
+            error,
+        )
+        constants.HF_HUB_OFFLINE = True  # What is_offline_mode() says from now on.
 
 
 def limit_of(settings: dict[str, Any]) -> Any | None:

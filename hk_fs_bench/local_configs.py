@@ -14,6 +14,7 @@ from hk_fs_bench.errors import UserError
 
 # Prompt and answer of one question, in tokens: the longest prompt has about 500, an answer 512.
 TOKENS_A_QUESTION = 1024
+REGIMES = ("paper", "greedy")
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ def resolve(model: str, scale: str, *, regime: str = "paper", gpus: int = 1) -> 
             "tp_plan has several processes work on one question, and local runs deal them out; "
             "take the scale model-parallel or vllm"
         )
+    if chosen.model == "vllm" and "revision" in args:
+        args.setdefault("tokenizer_revision", args["revision"])  # lm-eval's default is main.
     config |= {"model": chosen.model, "model_args": args, "batch_size": chosen.batch}
     if chosen.device:
         config["device"] = chosen.device
@@ -122,16 +125,39 @@ def _model_file(model: str, regime: str) -> dict[str, Any]:
             "metadata": {"hk_fs_regime": "greedy"},
         }
     try:
-        config = yaml.safe_load(path.read_text("utf-8"))
-        config["model_args"]["pretrained"]
-        return dict(config)
+        return _checked(path, yaml.safe_load(path.read_text("utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no UTF-8"
         raise UserError(f"{path} can't be read: {reason}") from None
-    except (yaml.YAMLError, KeyError, TypeError):
-        raise UserError(
-            f"{path} is no config of lm-eval: model_args.pretrained is missing"
-        ) from None
+    except yaml.YAMLError as error:
+        reason = str(error).replace("\n", " ")
+        raise UserError(f"{path} is no config of lm-eval: it is no YAML: {reason}") from None
+
+
+def _checked(path: Path, config: Any) -> dict[str, Any]:
+    """A model's file with what may be left out of it; UserError if it is of another form."""
+    wrong = None
+    if not isinstance(config, dict):
+        wrong = "it is no map of settings"
+    else:
+        config = {"gen_kwargs": {}, "metadata": {}} | config
+        maps = ("model_args", "gen_kwargs", "metadata")
+        wrong = next(
+            (
+                f"{name} is no map (name: value, a line each)"
+                for name in maps
+                if not isinstance(config.get(name, {}), dict)
+            ),
+            None,
+        )
+    if wrong is None:
+        if not isinstance((config.get("model_args") or {}).get("pretrained"), str):
+            wrong = "model_args.pretrained is missing, or no text"
+        elif (label := config["metadata"].setdefault("hk_fs_regime", "greedy")) not in REGIMES:
+            wrong = f"metadata.hk_fs_regime is {label}, and can be {' or '.join(REGIMES)}"
+    if wrong:
+        raise UserError(f"{path} is no config of lm-eval: {wrong}")
+    return dict(config)
 
 
 def memory_lines() -> list[str]:

@@ -33,7 +33,7 @@ def load_model(job: Job) -> Any:
     from lm_eval.api.registry import get_model
 
     told = job.config.lm_eval
-    kind = get_model(told["model"])
+    scale, name = job.config.scale.name, job.manifest["model"]["id"]
     extra = {"batch_size": told["batch_size"], "device": told.get("device")}
     if told["model"] == "hf":
         import torch
@@ -41,20 +41,24 @@ def load_model(job: Job) -> Any:
         from hk_fs_bench.hf_model import CountingHF
 
         if told.get("device") == "cuda" and not torch.cuda.is_available():
-            raise UserError(f"the scale {job.config.scale.name} needs a CUDA device; take cpu")
-        kind = CountingHF
+            raise UserError(f"the scale {scale} needs a CUDA device; take cpu")
     elif told["model"] == "vllm":
         # The engine batches by itself; what it is given at once is `batch`.
         extra = {"batch_size": "auto"}
-    args = job.config.model_args
+    args: dict[str, Any] = job.config.model_args
     if revision := job.manifest["model"]["revision"]:
         args["revision"] = revision  # "main" may be another commit tomorrow.
+    if told["model"] == "vllm":
+        # It draws with a seed of its own, and takes the tokenizer's commit apart from the weights'.
+        args.setdefault("seed", job.manifest["sessions"][-1]["seed"])
+        if revision:
+            args.setdefault("tokenizer_revision", revision)
     try:
+        kind = CountingHF if told["model"] == "hf" else get_model(told["model"])
         return kind.create_from_arg_obj(args, extra)
     except ModuleNotFoundError as error:
-        raise UserError(f"the scale {job.config.scale.name} needs {error.name}: {error}") from None
-    except OSError as error:
-        name = job.manifest["model"]["id"]
+        raise UserError(f"the scale {scale} needs {error.name}: {error}") from None
+    except (OSError, ValueError) as error:  # No such model, or one that the engine can't run.
         raise UserError(f"{name} can't be loaded: {str(error).splitlines()[0]}") from None
 
 

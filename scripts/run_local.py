@@ -67,7 +67,7 @@ def main() -> int:
             print(line)
         print("memory, by arithmetic:", *local_configs.memory_lines(), sep="\n")
         return 0
-    if args.model is None:
+    if not args.model:
         raise UserError("name a model; --list shows them")
     if args.model_id and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", args.model_id):
         raise UserError(f"--model-id is org/name, a name and no path, not {args.model_id!r}")
@@ -76,6 +76,8 @@ def main() -> int:
     if args.max_new_tokens:
         config.lm_eval["gen_kwargs"]["max_gen_toks"] = args.max_new_tokens
     if args.print_config:
+        if config.lm_eval["model"] is None:
+            raise UserError(f"lm_eval runs nothing at the scale {args.scale}; its runner does")
         import yaml
 
         print(yaml.safe_dump(config.lm_eval, sort_keys=False), end="")
@@ -112,6 +114,7 @@ def launch(args: argparse.Namespace, config: Config) -> int:
         words += ["--limit", str(args.limit)] if args.limit else []
         words[1] = str(ROOT / words[1])
     else:
+        enough_gpus(args)
         words = [str(Path(sys.executable).with_name(words[0])), *words[1:], __file__, *sys.argv[1:]]
     # What a child says is progress; standard output is for the folder's name.
     status = subprocess.run(words, stdout=sys.stderr).returncode
@@ -123,6 +126,16 @@ def launch(args: argparse.Namespace, config: Config) -> int:
 
         print(folder_of(config, args.out, args.model_id))
     return status
+
+
+def enough_gpus(args: argparse.Namespace) -> None:
+    """UserError where accelerate would end in a traceback of each process."""
+    if args.gpus < 2:
+        raise UserError(f"the scale {args.scale} needs --gpus, at least 2; one-gpu is for one")
+    import torch
+
+    if (there := torch.cuda.device_count()) < args.gpus:
+        raise UserError(f"the scale {args.scale} is told of {args.gpus} GPUs, and {there} are here")
 
 
 def answer(args: argparse.Namespace, config: Config, share: Share) -> int:

@@ -69,7 +69,12 @@ def test_any_model_is_asked_greedily(tmp_path):
         (b"a: [", "is no config of lm-eval"),
         (b"tasks: [hk_fs]", "model_args.pretrained is missing"),
         (b"\xff\xfe", "no UTF-8"),
-        (b"[]", "is no config of lm-eval"),
+        (b"[]", "it is no map of settings"),
+        (b"model_args: {pretrained: 5}", "model_args.pretrained is missing, or no text"),
+        (b"model_args: pretrained=a/b", "model_args is no map"),
+        (b"model_args: {pretrained: a/b}\ngen_kwargs: do_sample=true", "gen_kwargs is no map"),
+        (b"model_args: {pretrained: a/b}\nmetadata: text", "metadata is no map"),
+        (b"model_args: {pretrained: a/b}\nmetadata: {hk_fs_regime: x}", "paper or greedy"),
         (b"model_args: {pretrained: a/b, tp_plan: auto}", "take the scale model-parallel or vllm"),
     ],
 )
@@ -78,6 +83,20 @@ def test_a_broken_file_is_one_line(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         local_configs.resolve(str(path), "cpu")
+
+
+def test_the_shortest_file_names_a_model_alone(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("model_args: {pretrained: a/b}")
+    config = local_configs.resolve(str(path), "cpu")
+    assert (config.name, config.regime, config.lm_eval["gen_kwargs"]) == ("mine", "greedy", {})
+
+
+@pytest.mark.parametrize("scale", ["vllm", "vllm-data-parallel"])
+def test_vllm_gets_the_tokenizer_of_the_commit(scale):
+    """lm-eval has a name for it apart from the weights', whose default is main."""
+    args = local_configs.resolve("qwen2.5-7b", scale).model_args
+    assert args["tokenizer_revision"] == args["revision"]
 
 
 @pytest.mark.parametrize(

@@ -433,7 +433,55 @@ def test_vllm_gets_all_at_once(job, monkeypatch):
     local_runs.run(mine)
     assert seen["extra"] == {"batch_size": "auto"}
     assert seen["args"]["tensor_parallel_size"] == 8
+    (session,) = read_run(mine.folder).manifest["sessions"]
+    assert seen["args"]["seed"] == session["seed"]
     assert len(read_run(mine.folder).rows) == 18
+
+
+@pytest.mark.parametrize("error", [OSError("no file"), ValueError("no such kind of model")])
+def test_a_model_that_cant_be_loaded_is_one_line(job, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("hk_fs_bench.hf_model.CountingHF.create_from_arg_obj", fail)
+    with pytest.raises(UserError, match=f"some/model can't be loaded: {error}"):
+        local_runs.run(job())
+
+
+def test_an_engine_that_is_not_installed_is_one_line(job, monkeypatch):
+    def fail(name):
+        raise ModuleNotFoundError("No module named 'vllm'", name="vllm")
+
+    monkeypatch.setattr("lm_eval.api.registry.get_model", fail)
+    mine = job()
+    mine.config.lm_eval["model"] = "vllm"
+    with pytest.raises(UserError, match="needs vllm: No module named"):
+        local_runs.run(mine)
+
+
+def test_a_hub_out_of_reach_is_asked_once(monkeypatch, caplog):
+    from huggingface_hub import constants, is_offline_mode
+
+    from hk_fs_bench.lm_eval_model import RecordedModel, ask_hub_once
+
+    tries = []
+
+    class Session:
+        def head(self, url, timeout):
+            tries.append(url)
+            raise OSError("no route")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.get_session", Session)
+    ask_hub_once.cache_clear()
+    for name in ("some/model", "some/other"):
+        model = RecordedModel({"model_args": {"pretrained": name}}, None)
+        assert (model.tokenizer, model.revision) == (None, None)
+    assert len(tries) == 1
+    assert is_offline_mode()
+    assert [record.message for record in caplog.records if "Hub" in record.message] == [
+        "the Hub can't be reached (OSError: no route); only what is cached here is used"
+    ]
 
 
 @pytest.mark.parametrize("part", [(1, 1), (-1, 2), (5, 3)])
