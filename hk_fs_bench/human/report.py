@@ -105,7 +105,7 @@ def lines(report: Mapping[str, Any], parts: Sequence[Section]) -> list[str]:
     for part in parts:
         for held in part.tables:
             if not held.rows:
-                console.print(f"{held.title}: none", markup=False)
+                console.print(f"{held.title}: {held.note or 'none'}", markup=False)
                 continue
             table = Table(title=escape(held.title), title_justify="left")
             for column in held.columns:
