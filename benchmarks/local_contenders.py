@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import statistics
@@ -64,7 +65,7 @@ class Bench:
         """The questions of each task, longest first, as lm-eval renders them."""
         from hk_fs_bench import local_runs
 
-        job = self._job(self.folder / "none", None, self.args.new)
+        job = self._job(self.folder / "none", self.args.items, self.args.new)
         found: dict[str, list[Any]] = {}
         for question in local_runs.questions(self.lm, job):
             found.setdefault(question.key[0], []).append(question)
@@ -128,7 +129,7 @@ class Bench:
 
     def alone(self) -> dict[str, float]:
         """Seconds of one answer of the full length, one at a time."""
-        each = []
+        each, weights = [], []
         for questions in self.prompts.values():
             n = self.args.alone
             for k in range(n):
@@ -137,7 +138,8 @@ class Bench:
                 more = self._generate(question, self.args.alone_new) - first
                 token = max(0.0, more) / (self.args.alone_new - 1)
                 each.append(first + token * (self.args.new - 1))
-        return {"n": len(each), "seconds": statistics.fmean(each)}
+                weights.append(len(questions))  # As many of each task as ours answers.
+        return {"n": len(each), "seconds": statistics.fmean(each, weights)}
 
     def _generate(self, question: Any, new: int) -> float:
         told = self.lm.tokenizer(question.context, return_tensors="pt", add_special_tokens=False)
@@ -180,20 +182,36 @@ class Bench:
             "peak": self._peak(),
         }
 
-    def task(self, which: str, limit: int | None = None) -> dict[str, float]:
+    def task(self, which: str, limit: int | None = None) -> dict[str, Any]:
+        """A task through lm-eval's evaluator: all its seconds, and those of generation in them."""
         from lm_eval.evaluator import evaluate
 
         self.lm.batch_size_per_gpu = self.args.batch
+        told: dict[str, Any] = {"n": limit or self.task_items, "generating": 0.0}
+        generate = self.lm.generate_until
+
+        def timed(requests: list[Any], **kw: Any) -> list[str]:
+            begun = time.perf_counter()
+            texts: list[str] = generate(requests, **kw)
+            told["generating"] += time.perf_counter() - begun
+            asked = repr([request.args for request in requests])
+            told["asked"] = hashlib.sha256(asked.encode()).hexdigest()
+            return texts
+
+        self.lm.generate_until = timed
         begun = time.perf_counter()
-        with contextlib.redirect_stdout(sys.stderr):
-            evaluate(
-                self.lm,
-                self.own_tasks[which],
-                limit=limit or self.task_items,
-                bootstrap_iters=0,
-                apply_chat_template=True,
-            )
-        return {"n": self.task_items, "seconds": time.perf_counter() - begun}
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                evaluate(
+                    self.lm,
+                    self.own_tasks[which],
+                    limit=limit or self.task_items,
+                    bootstrap_iters=0,
+                    apply_chat_template=True,
+                )
+        finally:
+            del self.lm.generate_until
+        return told | {"seconds": time.perf_counter() - begun}
 
     def _reset_peak(self) -> None:
         if self.args.device == "cuda":

@@ -31,6 +31,7 @@ class Shape:
     layers: int
     heads: int
     head_size: int
+    output_weights: int = 0  # Of the logits: among the weights, and read once a prompt.
 
     @classmethod
     def of(cls, model: Any) -> Shape:
@@ -42,7 +43,8 @@ class Shape:
             # Of the input embedding a step reads one row an answer.
             weights -= model.get_input_embeddings().weight.numel()
         cache = 2 * config.num_hidden_layers * config.num_key_value_heads * size * item
-        return cls(weights, weights * item, cache, config.num_hidden_layers, heads, size)
+        output = model.get_output_embeddings().weight.numel()
+        return cls(weights, weights * item, cache, config.num_hidden_layers, heads, size, output)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,10 @@ def limit(machine: Machine, shape: Shape, batch: int, prompt: float, new: int) -
         batch,
         new,
         max(
-            2 * shape.weights * batch * prompt / machine.arithmetic,
+            2
+            * batch
+            * ((shape.weights - shape.output_weights) * prompt + shape.output_weights)
+            / machine.arithmetic,
             shape.weight_bytes / machine.bandwidth,
         ),
         (shape.weight_bytes + batch * cached * shape.cache_bytes) / machine.bandwidth,

@@ -32,6 +32,29 @@ def test_the_limit_by_hand(roofline):
     many = roofline.limit(machine, shape, 10, prompt=10, new=20)
     assert (many.memory, many.arithmetic, many.prefill) == (0.8, 1.0, 2.0)
     assert many.decoding == pytest.approx(10 / 1.0)
+    # Logits of a prompt's last token alone: 2 * 10 * (60 * 10 + 40) / 10_000.
+    shape = roofline.Shape(100, 200, 3, layers=1, heads=2, head_size=5, output_weights=40)
+    assert roofline.limit(machine, shape, 10, prompt=10, new=20).prefill == 1.28
+
+
+def test_two_tasks_are_compared_with_one_time_for_generating(monkeypatch):
+    """An engine that was slow in one turn makes no task slow; what is around it does."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import local_throughput
+
+    def told(generating, around):
+        return {"n": 10, "generating": generating, "seconds": generating + around, "asked": "a"}
+
+    rounds = [
+        {"task ours": told(8.0, 2.0), "task own": told(3.0, 1.0)},
+        {"task ours": told(2.0, 1.0), "task own": told(3.0, 1.0)},
+    ]
+    equal, raw, around = local_throughput.task_ratios(rounds)
+    assert (equal, raw) == ([4 / 5, 1.0], [4 / 10, 4 / 3])
+    assert around == {"task ours": [200.0, 100.0], "task own": [100.0, 100.0]}
+    rounds[0]["task own"]["asked"] = "b"
+    with pytest.raises(AssertionError, match="other prompts"):
+        local_throughput.task_ratios(rounds)
 
 
 def test_a_shape_is_read_off_a_model(roofline):
@@ -45,6 +68,7 @@ def test_a_shape_is_read_off_a_model(roofline):
         # A layer: q and o 8 x 8, k and v 8 x 4, three of 8 x 12, two norms; then norm and output.
         assert shape.weights == 2 * (2 * 64 + 2 * 32 + 3 * 96 + 2 * 8) + 8 + 30 * 8
         assert shape.weight_bytes == 4 * shape.weights
+        assert shape.output_weights == 30 * 8
         assert shape.cache_bytes == 2 * 2 * 2 * 2 * 4
 
 
