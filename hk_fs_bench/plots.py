@@ -254,7 +254,7 @@ def _draw_cost(alt: Any, rows: Rows) -> Any:
 
     def one(kind: str) -> Any:
         own = [row for row in rows if row["kind"] == kind]
-        axis = alt.Axis(labelOverlap="greedy", labelSeparation=8, grid=False)
+        axis = alt.Axis(labelOverlap="greedy", labelSeparation=8, grid=False, format=".3~g")
         scale = alt.Scale(type="log", nice=False, padding=25)
         x = alt.X("cost:Q", title=f"{kind}, logarithmic", scale=scale, axis=axis)
         y = alt.Scale(domain=[0, 100])
