@@ -208,7 +208,8 @@ def _from_row(row: Row, rater: str, candidate: str, batch: int | None) -> Given:
             cell = None
         found, rest = matched(text_of(cell) or "", labels_of(dimension.levels))
         if rest or len(found) > 1:
-            faults.append(f"{name}: {text_of(cell)!r} is no level")
+            known = ", ".join(next(iter(one.label.values())) for one in dimension.levels.values())
+            faults.append(f"{name}: {text_of(cell)!r} is no level ({known})")
         ids = [d for d in marked(f"{name}.") if d in dimension.descriptors]
         chosen[name] = Chosen(found[0] if len(found) == 1 and not rest else None, ids)
     missed = [int(n) for n in marked("missed.") if n.isascii() and n.isdigit()]
