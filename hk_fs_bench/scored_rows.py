@@ -41,32 +41,34 @@ def rows_of(run: Run, dataset: Dataset, task: prompts.Task) -> list[dict[str, An
 
 
 def _check(row: Mapping[str, Any], run: Run, task: prompts.Task) -> None:
-    where = f"{run.folder / 'predictions.jsonl'}: the row of {row['item_id']}"
+    if (fault := _fault(row, task)) is not None:
+        where = f"{run.folder / 'predictions.jsonl'}: the row of {row['item_id']}"
+        raise UserError(f"{where} has {fault}")
+
+
+def _fault(row: Mapping[str, Any], task: prompts.Task) -> str | None:
+    """What a row has that none may have, or None."""
     if row.get("status") not in _STATUSES:
-        raise UserError(f"{where} has the status {row.get('status')!r}, none of {_STATUSES}")
+        return f"the status {row.get('status')!r}, none of {_STATUSES}"
     for name, kind in _TYPES.items():
         value = row.get(name)
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise UserError(f"{where} has {name} {str(value)[:60]!r}, of the wrong type")
+            return f"{name} {str(value)[:60]!r}, of the wrong type"
     counts = [*(row.get("token_usage") or {}).values(), row.get("answer_tokens")]
     counts += (row.get("performance") or {}).values()
     logprobs = row.get("option_logprobs") or []
     if not all(n is None or (_is_number(n) and 0 <= n <= _LARGEST) for n in counts) or not all(
         _is_number(n) and not math.isnan(n) for n in logprobs
     ):
-        raise UserError(
-            f"{where} has a token count, time or probability that is no number, or none that one "
-            "can be"
-        )
+        return "a token count, time or probability that is no number, or none that one can be"
     if logprobs and len(logprobs) != len(LETTERS):
-        raise UserError(f"{where} has {len(logprobs)} option_logprobs, not 4")
+        return f"{len(logprobs)} option_logprobs, not 4"
     if row.get("sample") is not None and row["sample"] < 0:
-        raise UserError(f"{where} has the sample {row['sample']}; samples count from 0")
+        return f"the sample {row['sample']}; samples count from 0"
     variants = [f"rot{turn}" for turn in range(task.rotations)] if task.rotations > 1 else [""]
     if (row.get("variant") or "") not in variants:
-        raise UserError(
-            f"{where} has the variant {row.get('variant')!r}, none of {variants} of {task.name}"
-        )
+        return f"the variant {row.get('variant')!r}, none of {variants} of {task.name}"
+    return None
 
 
 def _is_number(value: Any) -> bool:

@@ -74,6 +74,7 @@ def clean(text: str) -> str:
     return _BLANKS.sub(r"\1", text.translate(invisible) if invisible else text)
 
 
+@lru_cache(maxsize=4096)
 def _is_invisible(char: str) -> bool:
     if "\ufe00" <= char <= "\ufe0f" or char in ("\u034f", MARK, LISTED):
         return True  # variation selectors, the grapheme joiner, our own marks

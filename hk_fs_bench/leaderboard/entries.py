@@ -71,8 +71,7 @@ def read(folder: Path) -> tuple[Entry | None, list[str], bool]:
         return None, faults, False
     manifest, faults, sound = _parsed(folder)
     try:
-        packed = _bounded(folder / PREDICTIONS, safe_text.settings()["sizes"][PREDICTIONS])
-        predictions = unpack(packed)
+        predictions = read_predictions(folder)
     except Fault as fault:
         return None, [*faults, f"{PREDICTIONS}: {fault}"], False
     if not isinstance(manifest, dict):
@@ -81,6 +80,15 @@ def read(folder: Path) -> tuple[Entry | None, list[str], bool]:
     if sound:
         faults += _binding_faults(entry)
     return entry, faults, sound
+
+
+def read_predictions(folder: Path) -> bytes:
+    """The bytes of the run's predictions.jsonl.
+
+    Raises:
+        Fault: a file that is too large, or no gzip file.
+    """
+    return unpack(_bounded(folder / PREDICTIONS, safe_text.settings()["sizes"][PREDICTIONS]))
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
