@@ -101,9 +101,10 @@ def ask_hub_once() -> None:
 
     Without this, every file of a model that is not there is asked for six times over half a minute.
     """
-    from huggingface_hub import constants, get_session, is_offline_mode
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
 
-    if is_offline_mode():
+    if constants.HF_HUB_OFFLINE:
         return
     try:
         get_session().head(constants.ENDPOINT, timeout=10)

@@ -58,7 +58,10 @@ def load_model(job: Job) -> Any:
         return kind.create_from_arg_obj(args, extra)
     except ModuleNotFoundError as error:
         raise UserError(f"the scale {scale} needs {error.name}: {error}") from None
-    except (OSError, ValueError) as error:  # No such model, or one that the engine can't run.
+    except (OSError, ValueError, TypeError) as error:
+        # No such model, one that the engine can't run, or an unknown name among model_args.
+        if isinstance(error, TypeError) and "unexpected keyword" not in str(error):
+            raise
         raise UserError(f"{name} can't be loaded: {str(error).splitlines()[0]}") from None
 
 

@@ -438,7 +438,14 @@ def test_vllm_gets_all_at_once(job, monkeypatch):
     assert len(read_run(mine.folder).rows) == 18
 
 
-@pytest.mark.parametrize("error", [OSError("no file"), ValueError("no such kind of model")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("no file"),
+        ValueError("no such kind of model"),
+        TypeError("got an unexpected keyword argument 'x'"),
+    ],
+)
 def test_a_model_that_cant_be_loaded_is_one_line(job, monkeypatch, error):
     def fail(*_):
         raise error
@@ -472,7 +479,7 @@ def test_a_hub_out_of_reach_is_asked_once(monkeypatch, caplog):
             raise OSError("no route")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.get_session", Session)
+    monkeypatch.setattr("huggingface_hub.utils.get_session", Session)
     ask_hub_once.cache_clear()
     for name in ("some/model", "some/other"):
         model = RecordedModel({"model_args": {"pretrained": name}}, None)
