@@ -101,8 +101,7 @@ def ask_hub_once() -> None:
 
     Without this, every file of a model that is not there is asked for six times over half a minute.
     """
-    from huggingface_hub import constants
-    from huggingface_hub.utils import get_session
+    from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:
         return

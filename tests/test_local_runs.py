@@ -479,7 +479,7 @@ def test_a_hub_out_of_reach_is_asked_once(monkeypatch, caplog):
             raise OSError("no route")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.utils.get_session", Session)
+    monkeypatch.setattr("huggingface_hub.get_session", Session)
     ask_hub_once.cache_clear()
     for name in ("some/model", "some/other"):
         model = RecordedModel({"model_args": {"pretrained": name}}, None)
