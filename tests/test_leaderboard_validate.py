@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import random
 import re
 import shutil
 import time
@@ -508,6 +509,18 @@ def test_runs_that_are_not_ready_are_not_packed(board: Board) -> None:
     assert "score the run again" in board(*words).stderr
     assert len(list((board.root / "submissions").iterdir())) == 1
     assert board("submit", "nowhere", *words[2:]).returncode == 2
+
+
+def test_answers_come_in_any_order(board: Board) -> None:
+    """A service answers when it likes; resampled intervals stand on the order of its file."""
+    shutil.rmtree(only(board))
+    run = make_run(board.folder / "runs" / "late", board.dataset, seed=9)
+    lines = (run / "predictions.jsonl").read_text("utf-8").splitlines(keepends=True)
+    random.Random(1).shuffle(lines)
+    (run / "predictions.jsonl").write_text("".join(lines), "utf-8")
+    words = ("--submitter", "alice", "--contamination", "none_known")
+    done = board("submit", score(run, board.dataset), *words)
+    assert done.returncode == 0, done.stderr
 
 
 def test_nothing_of_the_machine_is_packed(board: Board) -> None:

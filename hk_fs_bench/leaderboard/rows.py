@@ -103,7 +103,10 @@ def read(
     known_prompts: frozenset[str],
     returned_ids: Collection[str] = (),
 ) -> tuple[dict[Key, dict[str, Any]], list[str]]:
-    """The rows that count, by key in the edition's order, and what is wrong with the file.
+    """The rows that count, by key, and what is wrong with the file.
+
+    In the order in which they were first answered, as `runs.read_run` has them: resampled
+    intervals depend on it.
 
     Args:
         raw: predictions.jsonl.
@@ -153,7 +156,7 @@ def read(
             found[key] = row
     for line in _missing(due, found):
         faults.add("missing", line)
-    return {key: found[key] for key in due if key in found}, faults.all()
+    return found, faults.all()
 
 
 def _saw_us(row: Mapping[str, Any]) -> bool:
