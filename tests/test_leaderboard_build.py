@@ -119,6 +119,23 @@ def test_what_is_not_ranked_says_why(made: Board) -> None:
     assert not old["ranked"]
 
 
+def test_a_machine_of_ones_own_is_not_free(board: Board) -> None:
+    folder = next(iter(sorted((board.root / "submissions").glob("open-1-*"))))
+
+    def free(content: dict) -> None:
+        content["run"]["price"] = {"input": 0, "output": 0}
+        for claim in content["scores"].values():
+            claim["usd"] = claim["usd"] | {"mean": 0.0, "ci95": [0.0, 0.0]}
+
+    repack(folder, free)
+    assert board("rescore").returncode == 0
+    figures = by_model(board)["org/open-1"]["tasks"][HK]
+    assert figures["usd"]["mean"] is None
+    assert "a machine of the submitter's own" in figures["usd"]["reason"]
+    assert figures["per_correct"]["usd"]["value"] is None
+    assert not list(entries.validator("leaderboard").iter_errors(board.content))
+
+
 def test_sources_in_the_rows_are_a_search_whatever_the_run_says(board: Board) -> None:
     folder = next(iter(sorted((board.root / "submissions").glob("tiny-1-*"))))
     repack(folder, rows=lambda rows: rows[0].update(sources=["https://example.org/"]))

@@ -131,7 +131,7 @@ def _task(task: str, manifest: Figures, found: Recomputed) -> dict[str, Any]:
         **{name: own[name] for name in ("contaminated", "over_limit")},
         "tokens": {name: _mean(value) for name, value in own["tokens"].items()},
         "seconds": _mean(own["seconds"]),
-        "usd": _mean(own["usd"]),
+        "usd": _mean(_money(own["usd"], "mean", manifest)),
         "outcomes": found["outcomes"][task],
     }
     if "metrics" in own:
@@ -141,7 +141,10 @@ def _task(task: str, manifest: Figures, found: Recomputed) -> dict[str, Any]:
         return out | {"metrics": dict(sorted(metrics.items()))}
     return out | {
         **{name: figure(own[name]) for name in claims.FIGURES},
-        "per_correct": {n: _ratio(f) for n, f in own["per_correct"].items()},
+        "per_correct": {
+            n: _ratio(_money(f, "value", manifest) if n == "usd" else f)
+            for n, f in own["per_correct"].items()
+        },
         "by": {name: _groups(own["by"][name]) for name in GROUPS},
         "rank": None,
     }
@@ -150,6 +153,14 @@ def _task(task: str, manifest: Figures, found: Recomputed) -> dict[str, Any]:
 def figure(found: Figures, label: str = VERIFIED) -> dict[str, Any]:
     """A figure of scores.json as the board has it."""
     return {n: found[n] for n in (*_FIGURE, *_MORE) if n in found} | {"label": label}
+
+
+def _money(found: Figures, name: str, manifest: Figures) -> Figures:
+    """A cost; null where a machine of the submitter's own has no price, for it is not free."""
+    if manifest["run"]["model"].get("deployment") == "api" or found[name] != 0:
+        return found
+    reason = "ran on a machine of the submitter's own, whose cost is not known"
+    return {**found, name: None, "n": 0, "ci95": None, "reason": reason}
 
 
 def _mean(found: Figures) -> dict[str, Any]:
