@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 MODEL ?=
-LIMIT ?= 10
+LIMIT ?=
 DEVICE ?= cpu
 TASKS ?= hk_fs
 BATCH ?= 15
@@ -25,20 +25,20 @@ demo: $(VENV)/.local ## run the three paper tasks on a small real model: MODEL= 
 	out=runs/demo-$$(date +%Y%m%d-%H%M%S); \
 	LMEVAL_LOG_LEVEL=ERROR $(VENV)/bin/lm_eval run --model hf \
 	  --model_args pretrained=$$model,dtype=$(if $(filter cpu,$(DEVICE)),float32,auto) \
-	  --tasks $(TASKS) --include_path lm_eval_tasks --limit $(LIMIT) --device $(DEVICE) \
+	  --tasks $(TASKS) --include_path lm_eval_tasks --limit $(or $(LIMIT),10) --device $(DEVICE) \
 	  --batch_size $(BATCH) --apply_chat_template --log_samples --output_path $$out > /dev/null; \
 	$(PY) scripts/score.py $$out $$id --brief
 
 # Without MODEL the small one. EVAL holds further options of scripts/run_local.py, and those are its
 # words: EVAL="--limit 10 --part 2/8". The same command again goes on where it stopped.
-eval: $(VENV)/.local ## a model at a scale, scored: MODEL= CONFIG= REGIME= GPUS= EVAL=
+eval: $(VENV)/.local ## a model at a scale, scored: MODEL= CONFIG= REGIME= GPUS= LIMIT= EVAL=
 	@set -eo pipefail; \
 	model="$(MODEL)"; id=; \
 	if [ -z "$$model" ]; then \
 	  model=$$($(PY) scripts/small_model.py .cache); id="--model-id HuggingFaceTB/SmolLM2-135M-Instruct"; \
 	fi; \
 	run=$$(LMEVAL_LOG_LEVEL=ERROR $(PY) scripts/run_local.py "$$model" $$id --scale $(CONFIG) \
-	  --regime $(REGIME) --gpus $(GPUS) $(EVAL)); \
+	  --regime $(REGIME) --gpus $(GPUS) $(if $(LIMIT),--limit $(LIMIT)) $(EVAL)); \
 	$(PY) scripts/score.py "$$run"
 
 test: $(VENV)/.test ## run every test that this machine can run

@@ -172,13 +172,14 @@ def _is_final(prose: str, found: re.Match[str]) -> bool:
 
 def _weak(prose: str, options: Options) -> Iterator[Statement]:
     for found in _CHOSEN.finditer(prose):
-        if _hedged(prose, found.start()) or _NEGATED.search(found[0]):
+        # What costs least and rules out most goes first: prose is full of words like "so".
+        reading, end = _value_at(prose, found.end(), options, label_only=True)
+        if reading is None or not (reading.label is None or _CHOICE_ENDS.match(prose, end)):
             continue
         chinese = not found[0].isascii()
-        reading, end = _value_at(prose, found.end(), options, label_only=True)
         if chinese and _NOT_CJK.search(prose[max(0, found.start() - 3) : found.start()]):
             continue
-        if reading and (reading.label is None or _CHOICE_ENDS.match(prose, end)):
+        if not _NEGATED.search(found[0]) and not _hedged(prose, found.start()):
             yield Statement(reading, found.start(), end, weak=True)
     for found in _JUDGED.finditer(prose):
         before = prose[max(0, found.start() - 30) : found.start()]
