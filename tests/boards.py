@@ -234,6 +234,7 @@ def board(
         "questions": questions,
         "leagues": {LEAGUE: league | {"entries": [own["slug"] for own in ranked]}},
         "entries": made,
+        "human_baseline": None,
         "paper": {
             "source": "arXiv 2610.16127, Tables 3a-3e",
             "link": "https://arxiv.org/abs/2610.16127",

@@ -149,6 +149,10 @@ def build_hostile(dataset: Dataset, folder: Path) -> None:
             "metrics"
         ]["meteor"]
     content["paper"] = poisoned(content["paper"], numbers)
+    accuracy = {"value": None, "n": 0, "unit": "u", "ci95": None, "reason": "r"}
+    one = {"accuracy": accuracy, "participants": 0}
+    held = {"signature": "s", "conditions": {"closed": one, "open": one}}
+    content["human_baseline"] = poisoned(held, numbers)
     content["families"] = {"drafters": list(PAYLOADS), "reviewers": list(PAYLOADS)}
     content["software"] = {"hk_fs_bench": PAYLOADS[0], "parser": PAYLOADS[1]}
     league = next(iter(content["leagues"].values()))

@@ -330,6 +330,27 @@ def test_studies_stand_beside_the_very_answers(board: Board) -> None:
     assert "NaN is not finite" in done.stderr
 
 
+def test_practitioners_stand_beside_the_models_and_out_of_the_ranks(board: Board) -> None:
+    before = board.content
+    assert before["human_baseline"] is None
+    accuracy = {"value": 0.7, "n": 60, "unit": "questions", "ci95": [0.6, 0.8], "interval": "a"}
+    one = {"accuracy": accuracy, "participants": 4}
+    held = {"format": 1, "signature": "s", "conditions": {"closed": one, "open": one}}
+    path = board.root / "studies" / "mcq_baseline.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(held | {"gain": {}}), "utf-8")
+    done = board("build")
+    assert done.returncode == 0, done.stdout + done.stderr
+    del held["format"]
+    assert board.content == before | {"human_baseline": held}
+    assert not list(entries.validator("leaderboard").iter_errors(board.content))
+    path.write_text('{"format": 1}', "utf-8")
+    done = board("build")
+    assert done.returncode == 2
+    assert "mcq_baseline.json: field `signature` is missing" in done.stderr
+    assert board.content["human_baseline"] == held
+
+
 def test_the_papers_table_stands_apart(made: Board) -> None:
     paper = made.content["paper"]
     assert len(paper["rows"]) == 14

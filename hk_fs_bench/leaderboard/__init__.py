@@ -12,6 +12,7 @@
     validating    the whole check: one line a fault
     submitting    a run → a submission
     outcomes, ranking, flags, studies, paper, building   submissions → leaderboard.json
+    human_baseline  what practitioners know, beside the models and never ranked with them
     rescoring     what a new edition or parser changes
     exporting     leaderboard.json → other people's formats
     site          leaderboard.json → pages

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hk_fs_bench import __version__, answers, comparing, prompts
-from hk_fs_bench.leaderboard import claims, flags, ranking, studies
+from hk_fs_bench.leaderboard import claims, flags, human_baseline, ranking, studies
 from hk_fs_bench.leaderboard.checking import Checked
 from hk_fs_bench.leaderboard.editions import Editions
 from hk_fs_bench.leaderboard.recompute import STATUS_LETTERS, Recomputed
@@ -82,6 +82,7 @@ def assemble(checked: Sequence[Checked], editions: Editions, folder: Path) -> di
             },
             "leagues": _leagues(entries, shares, tasks),
             "entries": entries,
+            "human_baseline": human_baseline.read(folder / "studies"),
             "paper": _paper(),
         }
     )

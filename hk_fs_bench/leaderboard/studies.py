@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -16,6 +16,10 @@ from hk_fs_bench.errors import UserError
 from hk_fs_bench.leaderboard import strict_json
 from hk_fs_bench.schema import explain
 
+# Practitioners' own answers: of no run, and read by `human_baseline`.
+BASELINE = "mcq_baseline.json"
+
+Model = TypeVar("Model", bound=BaseModel)
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -62,15 +66,28 @@ def read(folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for path in sorted(folder.glob("*.json")):
-        try:
-            study = Study.model_validate(strict_json.parse(path.read_bytes()))
-        except ValidationError as error:
-            raise UserError(f"{path}: {explain(error)}") from None
-        except (strict_json.Fault, OSError) as error:
-            raise UserError(f"{path}: {error}") from None
+        if path.name == BASELINE:
+            continue
+        study = load(path, Study)
         of_kind = found.setdefault(study.kind, defaultdict(list))
         about = study.model_dump(include={"study", "rubric_version", "dataset_version"})
         for rating in study.models:
             figures = rating.model_dump(exclude={"predictions_sha256"})
             of_kind[rating.predictions_sha256].append(about | figures)
     return found
+
+
+def load(path: Path, model: type[Model]) -> Model:
+    """A file of the folder.
+
+    Raises:
+        UserError: a file that can't be read, or is no such model; one line.
+    """
+    try:
+        return model.model_validate(strict_json.parse(path.read_bytes()))
+    except ValidationError as error:
+        raise UserError(f"{path}: {explain(error)}") from None
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror or error}") from None
+    except strict_json.Fault as error:
+        raise UserError(f"{path}: {error}") from None

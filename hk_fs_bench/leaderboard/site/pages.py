@@ -63,6 +63,7 @@ def render(
         ),
         views=settings("columns")["views"],
         filters=list(_filters(board)),
+        baseline=leaderboard["human_baseline"],
         paper=leaderboard["paper"],
     )
     yield page("plots.html", "plots.html.j2", **charts.context(board))
