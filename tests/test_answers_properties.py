@@ -6,7 +6,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hk_fs_bench.answers import CASCADE, STATUSES, parse_mcq, parse_oeq
+from hk_fs_bench.answers import CASCADE, STATUSES, folding, parse_mcq, parse_oeq
 
 CHOICES = [
     "Paint the refuge floor a bright colour",
@@ -101,6 +101,15 @@ def test_never_raises_and_never_leaves_the_options(text, choices, ending, reason
     assert (opened.answer is not None) >= (opened.status in ("valid", "repaired"))
     for part in (opened.answer, opened.reason):
         assert part is None or part.encode("utf-8")
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    ANYTHING | st.text(st.characters(max_codepoint=127), max_size=60), st.sampled_from(["", "*"])
+)
+def test_text_without_marks_takes_a_short_way_to_the_same_end(text, mark):
+    text = folding.clean(text or "")
+    assert folding._made_plain(text, mark) == folding._unmarked(text, mark)
 
 
 @settings(max_examples=400, deadline=None)

@@ -108,6 +108,32 @@ def test_bytes_are_the_same_in_another_process(tmp_path, content, dataset):
     assert digest(other) == digest(tmp_path / "site")
 
 
+def said(slug: str) -> dict[tuple[str, str], str]:
+    return {(OPEN, f"oeq-{n:04d}"): f"An answer of {slug}" for n in range(1, 400)}
+
+
+def test_bytes_are_the_same_from_several_processes(tmp_path, content, dataset, monkeypatch):
+    one = site.build(content, dataset, tmp_path / "one", said)
+    monkeypatch.setattr(site, "_MANY", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert site.build(content, dataset, tmp_path / "three", said) == one
+    assert digest(tmp_path / "three") == digest(tmp_path / "one")
+    assert b"An answer of" in b"".join(p.read_bytes() for p in (tmp_path / "three").rglob("*.html"))
+
+
+def test_a_process_that_fails_leaves_the_old_site(tmp_path, content, dataset, monkeypatch):
+    site.build(content, dataset, tmp_path / "site")
+    before = digest(tmp_path / "site")
+    monkeypatch.setattr(site, "_MANY", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    broken = json.loads(json.dumps(content))
+    broken["entries"][-1]["slug"] = "../outside"
+    with pytest.raises(UserError, match="slug"):
+        site.build(broken, dataset, tmp_path / "site")
+    assert digest(tmp_path / "site") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
 def test_a_site_is_replaced_whole(tmp_path, content, dataset):
     folder = tmp_path / "site"
     pages = site.build(content, dataset, folder)

@@ -62,6 +62,8 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{([^{}]{0,400})\}")
 _BROKEN_LATEX = re.compile(r"\x08(?=oxed\{)|\t(?=ext(?:bf|it|rm)?\{)")
 _LATEX_MARKS = re.compile(r"\\[()\[\],;!]|\$")
 _EMPHASIS = re.compile(r"[*`]+|(?<![^\W_])_+|_+(?![^\W_])")
+# A character with which all of the above begin, in ASCII. Most prose has none.
+_MARKED = re.compile(r"[&<\[\\$*`_~\x08\t]")
 
 
 def clean(text: str) -> str:
@@ -115,6 +117,12 @@ def _plain_short(text: str, mark: str) -> str:
 
 
 def _made_plain(text: str, mark: str) -> str:
+    if text.isascii() and not _MARKED.search(text):
+        return _BLANKS.sub(r"\1", text)
+    return _unmarked(text, mark)
+
+
+def _unmarked(text: str, mark: str) -> str:
     text = text.translate(_RARE_LINE_ENDS)
     text = _BROKEN_LATEX.sub(lambda char: "\\b" if char[0] == "\b" else "\\t", text)
     text = USER_TURN.sub("\nUser:\n", unescape_html(compat(text)))
@@ -144,6 +152,15 @@ def fold_plain(text: str) -> str:
 
 def fold_key(key: str) -> str:
     """A key of an object, reduced to its letters and digits."""
+    return _fold_short_key(key) if len(key) <= _SHORT else _folded_key(key)
+
+
+@lru_cache(maxsize=4096)
+def _fold_short_key(key: str) -> str:
+    return _folded_key(key)
+
+
+def _folded_key(key: str) -> str:
     return "".join(char for char in compat(key).casefold() if char.isalnum())
 
 

@@ -80,14 +80,28 @@ def write(root: Path, how: How, content: Mapping[str, Any], made: Built) -> None
     dataset = Editions(how.source).current
 
     text = board.to_text(content)
-    known = {entry["slug"]: entry for entry in content["entries"]}
-
-    def texts(slug: str) -> dict[tuple[str, str], str]:
-        return answers_of(root / "submissions" / slug, known[slug], content["questions"])
-
-    pages = site.build(json.loads(text), dataset, root / "site", texts)
+    board_of_record = json.loads(text)
+    pages = site.build(board_of_record, dataset, root / "site", Texts(root, board_of_record))
     write_text(root / FILE, text)
     made.done.append(f"{FILE}: {len(content['entries'])} entries; site: {pages} pages")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What models said, for the pages of a board.
+
+    Args:
+        root: the leaderboard folder.
+        content: of leaderboard.json.
+    """
+
+    root: Path
+    content: Mapping[str, Any]
+
+    def __call__(self, slug: str) -> dict[tuple[str, str], str]:
+        """(task, item id) → what an entry's model said there: see `site.Answers`."""
+        entry = next(one for one in self.content["entries"] if one["slug"] == slug)
+        return answers_of(self.root / "submissions" / slug, entry, self.content["questions"])
 
 
 def answers_of(

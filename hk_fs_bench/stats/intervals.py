@@ -135,8 +135,12 @@ class Pooled:
     def by_cluster(self) -> dict[Hashable, Floats]:
         """The sums of each cluster that counts, in the order of their first rows."""
         found: dict[Hashable, Floats] = {}
-        for cluster, row in zip(self.clusters, self.sums, strict=True):
-            if row.any():
+        import numpy as np
+
+        for cluster, row, counts in zip(
+            self.clusters, self.sums, np.any(self.sums, axis=1).tolist(), strict=True
+        ):
+            if counts:
                 found[cluster] = found[cluster] + row if cluster in found else row
         return found
 

@@ -13,6 +13,7 @@ content security policy forbids what is not a file of the site.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
 Answers = Callable[[str], Mapping[tuple[str, str], str]]
 """Slug of an entry → its answers' texts by (task, item id), of sample 0 and the first order of
-options: open answers, and the answers to multiple-choice questions that could not be read."""
+options: open answers, and the answers to multiple-choice questions that could not be read.
+A function that another process can call."""
 
+# Entries from which on more than one process writes the pages.
+_MANY = 10
 # What the folder of a site holds; anything else in it is somebody's, and is not replaced.
 _OURS = ("index.html", "plots.html", "questions.html", "entries", "questions", "static")
 
@@ -49,31 +53,58 @@ def build(
     Raises:
         UserError: another edition, a folder that holds something else, or can't be written.
     """
-    from hk_fs_bench.leaderboard.site.pages import render
-
     if leaderboard["dataset"]["sha256"] != dataset.sha256:
         raise UserError(
             f"the board stands on dataset {leaderboard['dataset']['version']}, and "
             f"{dataset.source} is {dataset.version}; build the board again"
         )
     _refuse_foreign(folder)
-    count = 0
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as held:
             made = Path(held, "site")
             shutil.copytree(Path(__file__).parent / "static", made / "static")
-            for name, text in render(leaderboard, dataset, answers):
-                path = made / name
-                path.parent.mkdir(exist_ok=True)
-                # Half a character has no UTF-8; a question mark stands for it.
-                path.write_bytes(text.encode("utf-8", "replace"))
-                count += 1
+            for name in ("entries", "questions"):
+                (made / name).mkdir()
+            count = _write_pages(leaderboard, dataset, answers, made)
             if folder.exists():
                 folder.rename(Path(held, "old"))
             made.rename(folder)
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error.strerror or error}") from None
+    return count
+
+
+def _write_pages(
+    leaderboard: Mapping[str, Any], dataset: Dataset, answers: Answers | None, folder: Path
+) -> int:
+    """Write every page, those of a large board in as many processes as there are cores."""
+    parts = os.cpu_count() or 1 if len(leaderboard["entries"]) >= _MANY else 1
+    if parts == 1:
+        return _write_part(leaderboard, dataset, answers, folder, 0, 1)
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(parts) as pool:
+        same = (leaderboard, dataset, answers, folder)
+        done = [pool.submit(_write_part, *same, part, parts) for part in range(parts)]
+        return sum(one.result() for one in done)
+
+
+def _write_part(
+    leaderboard: Mapping[str, Any],
+    dataset: Dataset,
+    answers: Answers | None,
+    folder: Path,
+    part: int,
+    parts: int,
+) -> int:
+    from hk_fs_bench.leaderboard.site.pages import render
+
+    count = 0
+    for name, text in render(leaderboard, dataset, answers, part, parts):
+        # Half a character has no UTF-8; a question mark stands for it.
+        (folder / name).write_bytes(text.encode("utf-8", "replace"))
+        count += 1
     return count
 
 

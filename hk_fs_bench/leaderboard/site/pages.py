@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -34,9 +35,21 @@ def environment() -> Environment:
 
 
 def render(
-    leaderboard: Mapping[str, Any], dataset: Dataset, answers: Answers | None
+    leaderboard: Mapping[str, Any],
+    dataset: Dataset,
+    answers: Answers | None,
+    part: int = 0,
+    parts: int = 1,
 ) -> Iterator[tuple[str, str]]:
-    """(file name, HTML) of every page."""
+    """(file name, HTML) of every page, or of one part of them."""
+    for make in islice(_makers(leaderboard, dataset, answers), part, None, parts):
+        yield make()
+
+
+def _makers(
+    leaderboard: Mapping[str, Any], dataset: Dataset, answers: Answers | None
+) -> Iterator[Callable[[], tuple[str, str]]]:
+    """What makes each page, in the order of the pages."""
     board = Board(leaderboard, dataset)
     held = leaderboard["dataset"]
     families = leaderboard["families"]
@@ -54,35 +67,49 @@ def render(
         )
 
     shows_items = {"canary": held["canary"] or "no canary", "up": "../"}
-    yield page(
-        "index.html",
-        "index.html.j2",
-        families=board.words["drafters"].format(
-            ", ".join(families["drafters"]) or "not recorded",
-            ", ".join(families["reviewers"]) or "nobody yet",
-        ),
-        views=settings("columns")["views"],
-        filters=list(_filters(board)),
-        baseline=leaderboard["human_baseline"],
-        paper=leaderboard["paper"],
-    )
-    yield page("plots.html", "plots.html.j2", **charts.context(board))
-    yield page(
-        "questions.html",
-        "questions.html.j2",
-        questions=question_page.listing(board),
-        tasks=[board.words["short_tasks"][task] for task in board.choice_tasks],
-        **shows_items | {"up": ""},
-    )
+
+    def index() -> tuple[str, str]:
+        return page(
+            "index.html",
+            "index.html.j2",
+            families=board.words["drafters"].format(
+                ", ".join(families["drafters"]) or "not recorded",
+                ", ".join(families["reviewers"]) or "nobody yet",
+            ),
+            views=settings("columns")["views"],
+            filters=list(_filters(board)),
+            baseline=leaderboard["human_baseline"],
+            paper=leaderboard["paper"],
+        )
+
+    def plots() -> tuple[str, str]:
+        return page("plots.html", "plots.html.j2", **charts.context(board))
+
+    def questions() -> tuple[str, str]:
+        return page(
+            "questions.html",
+            "questions.html.j2",
+            questions=question_page.listing(board),
+            tasks=[board.words["short_tasks"][task] for task in board.choice_tasks],
+            **shows_items | {"up": ""},
+        )
+
+    def entry(slug: str, row: Row) -> tuple[str, str]:
+        texts = {} if answers is None else answers(slug)
+        own = entry_page.context(board, row, texts)
+        return page(f"entries/{slug}.html", "entry.html.j2", **own, **shows_items)
+
+    def question(name: str) -> tuple[str, str]:
+        own = question_page.context(board, name)
+        return page(f"questions/{page_of(name)}.html", "question.html.j2", **own, **shows_items)
+
+    yield from (index, plots, questions)
     for slug, row in board.rows.items():
         if not shown.is_plain(slug):
             raise UserError(f"the board has an entry with the slug {slug[:60]!r}; build it again")
-        texts = {} if answers is None else answers(slug)
-        own = entry_page.context(board, row, texts)
-        yield page(f"entries/{slug}.html", "entry.html.j2", **own, **shows_items)
+        yield partial(entry, slug, row)
     for name in (*board.questions(open_ones=False), *board.questions(open_ones=True)):
-        own = question_page.context(board, name)
-        yield page(f"questions/{page_of(name)}.html", "question.html.j2", **own, **shows_items)
+        yield partial(question, name)
 
 
 class Rows:
