@@ -1,6 +1,7 @@
 """Local runs' speed beside one question at a time, and beside what the machine could do at best.
 
-    python benchmarks/local_throughput.py [--rounds 3] [--budget 480] [--out benchmarks/results]
+    python benchmarks/local_throughput.py [--rounds 3] [--out benchmarks/results]   # an hour on CPU
+    python benchmarks/local_throughput.py --items 16 --rounds 1                     # a first look
     python benchmarks/local_throughput.py --device cuda --shape qwen2.5-7b    # random weights
 
 Every answer has the same number of new tokens, whatever the weights would say. In each round, in
@@ -9,9 +10,10 @@ turn, in one process that has loaded the model once:
     alone   transformers' generate, one prompt at a time, as in the paper: items of each task at
             even steps of prompt length. The first token and each further one are timed apart, and
             added up to the full length
-    ours    a whole local run: requests built, batched, generated, every answer in its file
+    ours    a whole local run of the scale's config, all 900 prompts: requests built, batched,
+            generated, every answer in its file
     tasks   our YAML task and lm-eval's own gsm8k task, both through lm-eval's evaluator, over the
-            same prompts: what filters and metrics cost
+            same prompts, in the order ours, own, own, ours
 
 Ratios are taken within a round, so that a machine that slows down slows both. The limit is computed
 from the measured bandwidth and arithmetic (benchmarks/roofline.py).
@@ -27,6 +29,7 @@ import argparse
 import datetime
 import json
 import logging
+import math
 import os
 import platform
 import statistics
@@ -44,7 +47,8 @@ import random_model  # noqa: E402
 import roofline  # noqa: E402
 from local_contenders import Bench  # noqa: E402
 
-DEFAULTS = {"cpu": {"items": 16, "new": 64, "batch": 16}, "cuda": {"new": 512, "batch": 512}}
+# A CPU that answers with 512 tokens would need hours for a round.
+DEFAULTS = {"cpu": {"new": 64, "batch": 32, "task_items": 32}, "cuda": {"new": 512, "batch": 512}}
 BARS = {"cpu": (2.0, None), "cuda": (50.0, 0.25)}
 PACKAGES = ("torch", "transformers", "lm_eval", "accelerate", "tokenizers", "datasets")
 
@@ -55,12 +59,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", help="a model's folder; default: SmolLM2")
     parser.add_argument("--shape", choices=tuple(random_model.SHAPES), help="random weights")
     parser.add_argument("--new", type=int, help="new tokens of every answer")
-    parser.add_argument("--items", type=int, help="prompts a task for ours; cuda: all of them")
+    parser.add_argument("--items", type=int, help="prompts a task for ours, of all")
     parser.add_argument("--alone", type=int, default=8, help="prompts a task one by one")
     parser.add_argument("--alone-new", type=int, default=16, help="tokens timed of each of those")
+    parser.add_argument("--task-items", type=int, help="prompts of the two tasks; cuda: all")
     parser.add_argument("--batch", type=int, help="answers at once, at most")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--budget", type=float, default=480, help="seconds for all rounds")
+    parser.add_argument("--budget", type=float, help="seconds for all rounds")
     parser.add_argument("--out", type=Path, help="folder for a dated result file")
     args = parser.parse_args()
     for name, value in DEFAULTS[args.device].items():
@@ -85,14 +90,14 @@ def main() -> None:
             at = time.monotonic()
             rounds.append(bench.round(number))
             say(f"round {number + 1}: {time.monotonic() - at:.0f} s; {rounds[-1]}")
-            left = args.budget - (time.monotonic() - started)
+            left = (args.budget or math.inf) - (time.monotonic() - started)
             if number + 1 < args.rounds and left < time.monotonic() - at:
                 say(f"the budget of {args.budget:.0f} s ends the measurement")
                 break
         lines = report(args, bench, machine, rounds) + bench.memory_lines()
         write(args, rounds, lines, begun)
         # After all that is to be kept: a compiler may take its time.
-        if args.device == "cuda" and time.monotonic() - begun < args.budget:
+        if args.device == "cuda" and time.monotonic() - begun < (args.budget or math.inf):
             write(args, rounds, lines + bench.engine_lines(), begun)
 
 
@@ -132,7 +137,7 @@ def report(
     generating = [r["ours"]["generating"] for r in rounds]
     speed = [r["ours"]["tokens"] / r["ours"]["generating"] for r in rounds]
     sizes = ", ".join(f"{size} ({n} of them)" for size, n in first["batches"].items())
-    tasks, raw, around = task_ratios(rounds)
+    tasks, around = task_ratios(rounds)
     loads = [r["load"] for r in rounds]
     times, share = BARS[args.device]
     lines = [
@@ -147,10 +152,9 @@ def report(
         f"  alone: {alone['n']} answers a round ({args.alone} a task), {spread(one)} answers/s; "
         f"the first and {args.alone_new - 1} further tokens of each timed, scaled to {args.new}",
         f"our task / lm-eval's own: {against(tasks, 0.95)}",
-        f"  {bench.task_items} answers of {args.alone_new} tokens, hk_fs_mcq_hk beside gsm8k: the "
-        "same prompts, so with one time for generating them",
-        f"  around that, ms an item: ours {spread(around['task ours'])}, lm-eval's own "
-        f"{spread(around['task own'])}; with each its own time for generating {spread(raw)}",
+        f"  items a second of hk_fs_mcq_hk and gsm8k, {rounds[0]['tasks']['ours']['n']} answers of "
+        f"{args.alone_new} tokens to the same prompts; around generating, ms an item: ours "
+        f"{spread(around['ours'])}, lm-eval's own {spread(around['own'])}",
         f"ours / limit of its steps: {against([steps / s for s in generating], share)}",
         f"  generating: {spread(speed)} new tokens/s; batches of {sizes}",
         f"ours / limit with the prompts' reading: {spread([every / s for s in generating])}",
@@ -173,31 +177,25 @@ def report(
     return lines
 
 
-def task_ratios(
-    rounds: list[dict[str, Any]],
-) -> tuple[list[float], list[float], dict[str, list[float]]]:
-    """Our task's speed over lm-eval's, a round each.
+def task_ratios(rounds: list[dict[str, Any]]) -> tuple[list[float], dict[str, list[float]]]:
+    """Our task's items a second over lm-eval's, a round each; and what each task's own work is.
 
-    Both have the engine generate the same answers to the same prompts, which takes most of the time
-    and all of its noise: one time, the median of all, stands for both.
+    Both have the engine generate the same answers to the same prompts, which takes nearly all of
+    the time and has all of its noise.
 
     Returns:
-        With that time; with each task's own; and the milliseconds an item around it, by task.
+        The ratios; by task, the milliseconds an item around generating.
     """
-    names = ("task ours", "task own")
-    assert len({r[name]["asked"] for r in rounds for name in names}) == 1, "other prompts"
-    shared = statistics.median(r[name]["generating"] for r in rounds for name in names)
-    around = {name: [r[name]["seconds"] - r[name]["generating"] for r in rounds] for name in names}
-    pairs = zip(around["task own"], around["task ours"], strict=True)
-    each = {
-        name: [1000 * s / r[name]["n"] for s, r in zip(seconds, rounds, strict=True)]
-        for name, seconds in around.items()
+    around = {
+        name: [
+            1000
+            * (r["tasks"][name]["seconds"] - r["tasks"][name]["generating"])
+            / r["tasks"][name]["n"]
+            for r in rounds
+        ]
+        for name in ("ours", "own")
     }
-    return (
-        [(shared + own) / (shared + ours) for own, ours in pairs],
-        [r["task own"]["seconds"] / r["task ours"]["seconds"] for r in rounds],
-        each,
-    )
+    return [r["tasks"]["own"]["seconds"] / r["tasks"]["ours"]["seconds"] for r in rounds], around
 
 
 def device_name(args: argparse.Namespace, bench: Bench) -> str:
