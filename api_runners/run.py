@@ -8,12 +8,12 @@ folder a model, which scripts/score.py scores.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hk_fs_bench import commands
 from hk_fs_bench.errors import UserError, run_command
 
 if TYPE_CHECKING:
@@ -24,51 +24,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 
 
-def count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no count of at least 1")
-    return int(text)
-
-
-def dollars(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no amount of USD")
-    return value
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        epilog="Keys come from the environment or a file .env here; models.yaml names their "
-        "variables. Exit status: 0 all answered, 1 something is missing, 2 a mistake of yours.",
-    )
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="entries of models.yaml")
-    parser.add_argument("--tasks", default="hk_fs", help="tasks or groups, with commas")
-    parser.add_argument("--regime", choices=("paper", "greedy"), default="paper")
-    parser.add_argument("--samples", type=count, default=1, help="answers a question")
-    parser.add_argument("--limit", type=count, help="prompts a task, at most")
-    parser.add_argument("--dataset", help="folder or Hub id of another edition")
-    parser.add_argument("--revision", help="commit or tag of that Hub dataset")
-    parser.add_argument("--out", type=Path, default=Path("runs"), help="where run folders go")
-    parser.add_argument("--max-cost", type=dollars, metavar="USD", help="spend no more than this")
-    parser.add_argument("--max-concurrency", type=count, metavar="N", help="calls in flight")
-    parser.add_argument("--retry-failures", action="store_true", help="ask failed calls again")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be asked")
-    parser.add_argument("--show-payloads", action="store_true", help="print first requests, too")
-    parser.add_argument("--id", help="the service's name of the model, for an open entry")
-    parser.add_argument("--base-url", help="the service's address, for an open entry")
-    parser.add_argument("--model-id", help="org/name for tables, where it differs from --id")
-    parser.add_argument("--price", metavar="IN/OUT", help="USD per million tokens, for one model")
-    parser.add_argument("--models-file", type=Path, help="another models.yaml")
-    return parser.parse_args()
-
-
 def main() -> int:
-    args = arguments()
+    args = commands.parse(__file__, globals())
     from rich.console import Console
 
     from hk_fs_bench import api_keys, api_models, api_plan, api_report, api_runs, items

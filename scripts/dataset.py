@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from hk_fs_bench import commands
 from hk_fs_bench.errors import UserError, run_command
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,21 +128,8 @@ def do_publish(args: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    kinds = {"path": Path, "int": int}
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    specification = Path(__file__).with_suffix(".yaml").read_text("utf-8")
-    for name, arguments in yaml.safe_load(specification).items():
-        about = arguments.pop("help")
-        one = commands.add_parser(name, help=about, description=about)
-        one.set_defaults(run=globals()[f"do_{name.replace('-', '_')}"])
-        for argument, options in arguments.items():
-            typed = {"type": kinds[options["type"]]} if "type" in options else {}
-            if options.get("default") == "hf_dataset":
-                typed["default"] = ROOT / "hf_dataset"
-            one.add_argument(argument, **options | typed)
-    args = parser.parse_args()
-    return int(args.run(args) or 0)
+    args = commands.parse(__file__, globals())
+    return int(args.run_command(args) or 0)
 
 
 if __name__ == "__main__":

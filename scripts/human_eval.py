@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import yaml
-
+from hk_fs_bench import commands
 from hk_fs_bench.errors import UserError, run_command
 
 if TYPE_CHECKING:
@@ -144,20 +142,7 @@ def do_withdraw(args: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    kinds: dict[str, Any] = {"path": Path, "int": int, "float": float}
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    specification = Path(__file__).with_suffix(".yaml").read_text("utf-8")
-    for name, arguments in yaml.safe_load(specification).items():
-        about = arguments.pop("help")
-        one = commands.add_parser(name, help=about, description=about)
-        one.set_defaults(run_command=globals()[f"do_{name}"])
-        for argument, options in arguments.items():
-            typed = {"type": kinds[options["type"]]} if "type" in options else {}
-            one.add_argument(argument, **options | typed)
-    command, given = commands.choices.get(sys.argv[1] if sys.argv[1:] else ""), sys.argv[2:]
-    # Runs and files may stand behind options too; argparse allows that to one command alone.
-    args = command.parse_intermixed_args(given) if command else parser.parse_args()
+    args = commands.parse(__file__, globals())
     for line in args.run_command(args):
         print(line)
 

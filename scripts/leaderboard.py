@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
+from hk_fs_bench import commands
 from hk_fs_bench.errors import UserError, run_command
 
 if TYPE_CHECKING:
     from hk_fs_bench.leaderboard.checking import How
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def how(args: argparse.Namespace) -> How:
@@ -88,20 +84,7 @@ def do_rescore(args: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    kinds = {"path": Path, "int": int}
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    specification = Path(__file__).with_suffix(".yaml").read_text("utf-8")
-    for name, arguments in yaml.safe_load(specification).items():
-        about = arguments.pop("help")
-        one = commands.add_parser(name, help=about, description=about)
-        one.set_defaults(run_command=globals()[f"do_{name}"])
-        for argument, options in arguments.items():
-            typed = {"type": kinds[options["type"]]} if "type" in options else {}
-            if options.get("default") == "leaderboard":
-                typed["default"] = ROOT / "leaderboard"
-            one.add_argument(argument, **options | typed)
-    args = parser.parse_args()
+    args = commands.parse(__file__, globals())
     return int(args.run_command(args) or 0)
 
 

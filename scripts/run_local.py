@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hk_fs_bench import commands
 from hk_fs_bench.errors import UserError, run_command
 
 if TYPE_CHECKING:
@@ -27,38 +28,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no count of at least 1")
-    return int(text)
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        epilog="Exit status: 0 all answered, 1 something is missing, 2 a mistake of yours.",
-    )
-    parser.add_argument("model", nargs="?", help="name, Hub id, folder or YAML file")
-    parser.add_argument("--scale", default="one-gpu", help="a machine's settings; see --list")
-    parser.add_argument("--regime", choices=("paper", "greedy"), default="paper")
-    parser.add_argument("--gpus", type=count, default=1, help="of this machine")
-    parser.add_argument("--part", default="1/1", metavar="K/N", help="only this process's share")
-    parser.add_argument("--tasks", default="hk_fs", help="tasks or groups, with commas")
-    parser.add_argument("--limit", type=count, help="prompts a task, at most")
-    parser.add_argument("--batch", type=count, help="answers at once, at most")
-    parser.add_argument("--max-new-tokens", type=count, help="of an answer; the task says 512")
-    parser.add_argument("--out", type=Path, default=Path("runs"), help="where run folders go")
-    parser.add_argument("--model-id", help="org/name of a model that is a local folder")
-    parser.add_argument("--dataset", help="folder or Hub id of another edition")
-    parser.add_argument("--revision", help="commit or tag of that Hub dataset")
-    parser.add_argument("--base-url", help="the server's address, for the scale endpoint")
-    parser.add_argument("--list", action="store_true", help="scales, models, and what they need")
-    parser.add_argument("--print-config", action="store_true", help="as lm_eval --config reads it")
-    return parser.parse_args()
-
-
 def main() -> int:
-    args = arguments()
+    args = commands.parse(__file__, globals())
     from hk_fs_bench import local_configs
 
     if args.list:

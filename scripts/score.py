@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hk_fs_bench import commands
 from hk_fs_bench.errors import UserError, run_command
 
 if TYPE_CHECKING:
@@ -24,39 +25,6 @@ if TYPE_CHECKING:
     from hk_fs_bench.items import Dataset
     from hk_fs_bench.judging import ApiJudge
     from hk_fs_bench.runs import Run
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        epilog="BLEU, METEOR and ROUGE-L need Java; BERTScore needs torch and its encoder. What "
-        "can't be computed here is null in scores.json, with the reason and how to mend it.",
-    )
-    parser.add_argument("run", type=Path, nargs="+", help="an lm-eval --output_path or a run")
-    parser.add_argument(
-        "--metrics",
-        default="bleu,meteor,rouge,citations",
-        help="of open answers: bleu, meteor, rouge, bertscore, citations, all or none",
-    )
-    parser.add_argument("--bertscore-model", metavar="MODEL", help="folder or Hub id of an encoder")
-    parser.add_argument("--bertscore-layers", metavar="N", type=int, help="layer of that encoder")
-    parser.add_argument("--judge", metavar="MODEL", help="an entry of models.yaml: key points")
-    parser.add_argument("--judge-id", help="the service's name of it, for an open entry")
-    parser.add_argument("--judge-url", help="the service's address, for an open entry")
-    parser.add_argument("--max-cost", type=float, metavar="USD", help="of the judge, at most")
-    parser.add_argument("--models-file", type=Path, help="another models.yaml")
-    parser.add_argument("--baseline", type=Path, metavar="RUN", help="compare the others with it")
-    parser.add_argument("--brief", action="store_true", help="of each run one table, no notes")
-    parser.add_argument("--items", action="store_true", help="the items through all these runs")
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
-    parser.add_argument(
-        "--json", action="store_true", help="print scores.json; of several runs, all of it"
-    )
-    parser.add_argument("--model-id", help="org/name of a model that was a local folder")
-    parser.add_argument("--tokenizer", help="folder or Hub id, for runs that name none")
-    parser.add_argument("--dataset", help="folder or Hub id of the edition that was asked")
-    parser.add_argument("--revision", help="commit or tag of that Hub dataset")
-    return parser.parse_args()
 
 
 def read(folder: Path, args: argparse.Namespace, dataset: Dataset) -> Run:
@@ -101,7 +69,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    args = arguments()
+    args = commands.parse(__file__, globals())
     check(args)
     from rich.console import Console
 

@@ -182,7 +182,7 @@ def entry(
         "software": None,
         "predictions": {"sha256": f"{number:064x}", "rows": sum(map(len, questions.values()))},
         "asked_on": dataset.version,
-        "label": "recorded",
+        "label": "partly recorded",
         "flags": [{"kind": k, "text": f"Because of {k}.", "bars_rank": True} for k in flags],
         "ranked": not flags,
         "warnings": [],

@@ -455,7 +455,7 @@ def test_a_metric_that_is_not_recomputed_is_labelled_so(board: Board) -> None:
         claim = content["scores"]["hk_fs_oeq"]
         claim["metrics"] |= {
             "meteor": figure | {"signature": "meteor|x"},
-            "bertscore_f1:tiny-L6": figure | {"signature": "bertscore_f1|x"},
+            "bertscore_f1:tiny-L6": figure | {"signature": "bertscore_f1|model:tiny@1|layer:6"},
         }
         rows = [0.45, 0.55, 0.5, 0.5, 0.4, 0.6]
         claim["recorded_rows"] = {"meteor": rows, "bertscore_f1:tiny-L6": rows}
@@ -465,7 +465,7 @@ def test_a_metric_that_is_not_recomputed_is_labelled_so(board: Board) -> None:
     assert board("rescore").returncode == 0
     entry = by_model(board)["org/open-1"]
     metrics = entry["tasks"]["hk_fs_oeq"]["metrics"]
-    assert entry["label"] == "recorded"
+    assert entry["label"] == "partly recorded"
     assert metrics["bertscore_f1:tiny-L6"]["label"] == metrics["meteor"]["label"] == "recorded"
     assert metrics["bleu4"]["label"] == "verified"
     assert by_model(board)["acme/tiny-1"]["label"] == "verified"

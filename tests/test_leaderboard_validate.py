@@ -119,6 +119,22 @@ MANIFESTS = {
         put("links.code", "https://example.org/'onclick='x"),
         "only http(s) links",
     ),
+    "a link to no host": (put("links.code", "https://../"), "only http(s) links"),
+    "greedy by name alone": (
+        lambda c: c["run"]["protocol"].update(
+            regime="greedy", parameters_sent={"body": {"temperature": 0.7}}
+        ),
+        "run.protocol.regime is greedy, and temperature 0.7 was sent",
+    ),
+    "an encoder's column under another name": (
+        lambda c: (
+            c["scores"]["hk_fs_oeq"]["metrics"].update(
+                {"bertscore_f1:judge": METEOR | {"signature": "bertscore_f1|model:tiny@1|layer:6"}}
+            ),
+            c["scores"]["hk_fs_oeq"].update(recorded_rows={"bertscore_f1:judge": [0.5] * 5}),
+        ),
+        "bertscore_f1:judge: by its signature it is bertscore_f1:tiny-L6",
+    ),
     "a link over two lines": (put("links.code", "https://example.org/\n"), "direction characters"),
     "a name that turns round": (put("submitter.name", "a\u202eb"), "direction characters"),
     "an invisible letter": (put("submitter.name", "a\u200bb"), "direction characters"),

@@ -13,12 +13,14 @@ from hk_fs_bench.leaderboard import claims, flags, human_baseline, ranking, stud
 from hk_fs_bench.leaderboard.checking import Checked
 from hk_fs_bench.leaderboard.editions import Editions
 from hk_fs_bench.leaderboard.recompute import STATUS_LETTERS, Recomputed
-from hk_fs_bench.leaderboard.validating import superseded
+from hk_fs_bench.leaderboard.validating import echoes_of, superseded
 from hk_fs_bench.stats import proportion
 
 SCHEMA_VERSION = 1
 DIGITS = 6
 VERIFIED, RECORDED, REPORTED = "verified", "recorded", "self-reported"
+# Of an entry: every figure is verified but METEOR or BERTScore, which are recorded.
+PARTLY = "partly recorded"
 # Groups of questions that a page of an entry shows.
 GROUPS = ("part", "level", "engineering_related")
 _FIGURE = ("value", "n", "unit", "ci95", "interval", "p", "test", "reason", "signature")
@@ -37,7 +39,7 @@ def assemble(checked: Sequence[Checked], editions: Editions, folder: Path) -> di
     dataset = editions.current
     found = sorted(checked, key=lambda one: one.slug)
     manifests = {one.slug: one.manifest or {} for one in found}
-    gone = superseded(manifests)
+    gone, echoed = superseded(manifests), echoes_of(found)
     families = flags.families(dataset, editions.folder)
     rated = studies.read(folder / "studies")
     entries = []
@@ -52,6 +54,7 @@ def assemble(checked: Sequence[Checked], editions: Editions, folder: Path) -> di
                 searched=one.recomputed["searched"],
                 families=families,
                 superseded_by=gone.get(one.slug),
+                echo=echoed.get(one.slug),
                 current=str(dataset.version),
             ),
             "differences": one.differences,
@@ -107,7 +110,7 @@ def _entry(
         "software": run.get("software"),
         "predictions": {"sha256": sha256, "rows": manifest["predictions"]["rows"]},
         "asked_on": run["protocol"]["dataset_version"],
-        "label": RECORDED if any(m["label"] == RECORDED for m in metrics) else VERIFIED,
+        "label": PARTLY if any(m["label"] == RECORDED for m in metrics) else VERIFIED,
         "flags": [],
         "ranked": True,
         "warnings": found["scores"]["warnings"],

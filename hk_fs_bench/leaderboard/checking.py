@@ -14,7 +14,7 @@ from typing import Any
 from hk_fs_bench import items, prompts
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
-from hk_fs_bench.leaderboard import claims, entries, kept, rows
+from hk_fs_bench.leaderboard import claims, echoes, entries, kept, rows
 from hk_fs_bench.leaderboard.editions import Editions
 from hk_fs_bench.leaderboard.entries import Entry
 from hk_fs_bench.leaderboard.recompute import DEFAULT, CantCompute, Recomputed, recompute, run_of
@@ -24,6 +24,8 @@ from hk_fs_bench.runs import Run
 
 # Submissions that are scored together: one start of Java for all of them.
 CHUNK = 25
+# What is kept of a submission without a fault.
+_KEPT = ("manifest", "words", "differences", "recomputed")
 # What of a model's name says that it converses, where its run does not know of a template.
 _CHATS = ("instruct", "chat", "-it")
 
@@ -32,13 +34,14 @@ _CHATS = ("instruct", "chat", "-it")
 class Checked:
     """A submission, what is wrong with it, and what follows from its rows.
 
-    `recomputed` is on the newest edition. `differences`: claims with an older signature. `path`:
-    where the result is kept.
+    `words`: as `echoes.words_of`. `recomputed` is on the newest edition. `differences`: claims with
+    an older signature. `path`: where the result is kept.
     """
 
     slug: str
     manifest: dict[str, Any] | None = None
     faults: list[str] = field(default_factory=list)
+    words: dict[str, Any] | None = None
     differences: list[dict[str, Any]] = field(default_factory=list)
     recomputed: Recomputed | None = None
     path: Path | None = None
@@ -97,8 +100,8 @@ def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
         basis = (editions.current.sha256, editions.versions, folder.name in how.merged)
         one.path = None if how.full else kept.path_of(folder, *basis)
         if (known := kept.read(one.path)) is not None:
-            one.manifest, one.differences = known["manifest"], known["differences"]
-            one.recomputed = known["recomputed"]
+            for name in _KEPT:
+                setattr(one, name, known[name])
         elif (whole := _read(one, folder, editions, how)) is not None:
             ready.append(whole)
     _score(ready, editions, how)
@@ -126,8 +129,7 @@ def _score(ready: Sequence[_Ready], editions: Editions, how: How) -> None:
 
 def _keep(one: Checked) -> None:
     if not one.faults and one.recomputed is not None:
-        names = ("manifest", "differences", "recomputed")
-        kept.write(one.path, {name: getattr(one, name) for name in names})
+        kept.write(one.path, {name: getattr(one, name) for name in _KEPT})
 
 
 def _recomputed(
@@ -187,6 +189,7 @@ def _whole(checked: Checked, entry: Entry, editions: Editions, how: How) -> _Rea
         entry.predictions, asked, entry.samples, released, how.today, known, returned
     )
     checked.faults += [f"predictions.jsonl: {line}" for line in faults]
+    checked.words = echoes.words_of(found)
     if checked.faults:
         return None
     return _Ready(
@@ -243,6 +246,8 @@ def _manifest_faults(
             "a chat model that ran without its template was asked wrongly; run it again with "
             "--apply_chat_template"
         )
+    if protocol["regime"] == "greedy" and (sent := _sampling(protocol)):
+        yield f"run.protocol.regime is greedy, and {sent} was sent"
     days = {"date": manifest["date"], "run.started_at": run.get("started_at")}
     price = run.get("price") or {}
     for place, text in days.items():
@@ -253,6 +258,18 @@ def _manifest_faults(
         yield f"date: {manifest['date']} lies before the run was started ({began[:10]})"
     if price.get("date") and (what := _wrong_day(price["date"], None, today)):
         yield f"run.price.date: {what}"
+
+
+def _sampling(protocol: Mapping[str, Any]) -> str | None:
+    """The setting by which a run sampled, as name and value; None where none did."""
+    held: list[Any] = [protocol.get("parameters_sent"), protocol.get("generation_kwargs")]
+    while held:
+        for name, value in (held.pop() or {}).items():
+            if isinstance(value, Mapping):
+                held.append(value)
+            elif value and name in ("temperature", "do_sample"):
+                return f"{name} {value}"
+    return None
 
 
 def _day(text: str) -> int:

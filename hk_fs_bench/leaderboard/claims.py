@@ -170,6 +170,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _column(kind: str, signature: str) -> str:
+    """The name of the column that a metric of another encoder than the usual one has."""
+    if kind != "bertscore_f1":
+        return kind
+    parts = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
+    return f"{kind}:{parts.get('model', '').split('@')[0]}-L{parts.get('layer')}"
+
+
 def _metric_faults(name: str, figure: Figures, claim: Figures) -> Iterator[str]:
     """Range, interval and mean of a metric that is taken as it stands."""
     if not is_recorded(name):
@@ -180,6 +188,8 @@ def _metric_faults(name: str, figure: Figures, claim: Figures) -> Iterator[str]:
     if value is None or not str(figure.get("signature")).startswith(f"{kind}|"):
         yield f"{name} has no value, or no signature of its own; leave it out"
         return
+    if name not in (kind, column := _column(kind, str(figure["signature"]))):
+        yield f"{name}: by its signature it is {column}"
     if not low <= value <= high:
         yield f"{name}: {value} lies outside {low:g} to {high:g}"
     if (interval := figure["ci95"]) is not None and not interval[0] <= value <= interval[1]:

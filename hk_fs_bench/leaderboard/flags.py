@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hk_fs_bench.items import Dataset, jsonl_rows
+from hk_fs_bench.leaderboard.echoes import Echo
 
 # A family is named in words ("Claude (Anthropic)"), a model by an id; shorter runs of letters
 # (v, b, it, ai) belong to all of them.
@@ -44,6 +45,7 @@ def of_entry(
     searched: int,
     families: Families,
     superseded_by: str | None,
+    echo: Echo | None,
     current: str,
 ) -> list[dict[str, Any]]:
     """The flags of an entry, as in leaderboard.json.
@@ -51,9 +53,10 @@ def of_entry(
     Args:
         scores: the content of its scores.json.
         searched: answers whose rows name sources.
+        echo: whose words it gives under another model's name.
         current: the version of the edition on which the board stands.
     """
-    found = _flags(manifest, scores, searched, families, superseded_by, current)
+    found = _flags(manifest, scores, searched, families, superseded_by, echo, current)
     return [{"kind": kind, "text": text, "bars_rank": bars} for kind, text, bars in found]
 
 
@@ -63,6 +66,7 @@ def _flags(
     searched: int,
     families: Families,
     superseded_by: str | None,
+    echo: Echo | None,
     current: str,
 ) -> Iterator[tuple[str, str, bool]]:
     model = manifest["run"]["model"]
@@ -92,6 +96,8 @@ def _flags(
         )
     if manifest["kind"] == "plumbing_check":
         yield "plumbing_check", "proves that the parts work; its figures say nothing else", True
+    if echo is not None:
+        yield "same_answers", echo.told, False
     if (asked := manifest["run"]["protocol"]["dataset_version"]) != current:
         yield "other_edition", f"asked on edition {asked}, scored on {current}", False
 

@@ -12,6 +12,7 @@ from typing import Any
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.leaderboard import checking, entries, history
 from hk_fs_bench.leaderboard.checking import Checked, How
+from hk_fs_bench.leaderboard.echoes import Echo, echoes
 from hk_fs_bench.leaderboard.history import History
 
 # Files outside the submissions that are named; the rest is counted.
@@ -92,8 +93,27 @@ def validate(
     names = {one.slug for one in report.checked}
     new = names - past.old
     report.faults += [f"{slug}: {line}" for slug, line in _between(manifests, new) if slug in names]
+    for slug, echo in echoes_of(report.checked, new).items():
+        line = f"{slug}: {echo.told}, which has another model's name"
+        if echo.every and slug in new:
+            report.faults.append(f"{line}; name the model that gave them")
+        else:
+            report.notes.append(f"note: {line}")
     report.faults += _against(past, manifests, submissions, login)
     return report
+
+
+def echoes_of(checked: Sequence[Checked], new: Collection[str] = ()) -> dict[str, Echo]:
+    """Entries that give another's words, by slug; of two, the newer. Corrected ones are none."""
+    gone = superseded({one.slug: one.manifest for one in checked if one.manifest is not None})
+    told = [
+        (one.slug in new, one.manifest["date"], one.slug, one.manifest["key"]["model"], one.words)
+        for one in checked
+        if one.manifest is not None and one.words is not None and one.slug not in gone
+    ]
+    return echoes(
+        (slug, model, words) for *_, slug, model, words in sorted(told, key=lambda row: row[:3])
+    )
 
 
 def _folders(submissions: Path, report: Report) -> Iterator[Path]:
