@@ -15,7 +15,7 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
-from hk_fs_bench import prompts
+from hk_fs_bench import model_args, prompts
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset, docs, jsonl_rows
 from hk_fs_bench.lm_eval_model import RecordedModel, limit_of, regime_of, thinking_mode
@@ -210,6 +210,7 @@ def _manifest(
             "provider": results["config"]["model"],
             "deployment": "local" if local else "api",
             "mode": thinking_mode(model.args.get("enable_thinking")),
+            "model_args": model_args.recorded(model.args) if local else None,
             "search": "off" if local else "unknown",
         },
         "protocol": {

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from hk_fs_bench import __version__, items, prompts, run_parts, runs
+from hk_fs_bench import __version__, items, lm_eval_runs, model_args, prompts, run_parts, runs
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.lm_eval_model import RecordedModel, limit_of, regime_of, thinking_mode
 from hk_fs_bench.local_configs import Config
@@ -49,6 +49,7 @@ class Job:
     folder: Path
     share: Share
     manifest: dict[str, Any]
+    model_id: str | None = None
     todo: list[runs.Key] = field(default_factory=list)
     done: int = 0
 
@@ -68,7 +69,9 @@ def plan(
     model_id: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Job:
-    """A process's part of a run, with what its folder holds already. Nothing is written.
+    """A process's part of a run, with what its folder holds already.
+
+    Nothing is written, but for the run folder that lm-eval's output among the parts is made.
 
     Args:
         limit: prompts a task, at most.
@@ -92,14 +95,18 @@ def plan(
         raise UserError(f"there is nothing to ask: {dataset.source} has no question of these tasks")
     manifest = _manifest(config, dataset, chosen, limit, model_id)
     manifest["planned_whole"] = {t.name: sum(k[0] == t.name for k in keys) for t in chosen}
-    job = Job(config, dataset, chosen, folder_of(config, out, model_id), share, manifest)
+    folder = folder_of(config, out, model_id)
+    job = Job(config, dataset, chosen, folder, share, manifest, model_id)
     held = _held(job)
     own = held.pop(job.part, set())
     elsewhere = set().union(*held.values())
     mine = [key for key in keys[share.index :: share.count] if key not in elsewhere]
     job.todo = [key for key in mine if key not in own]
     job.done = len(own)
-    manifest["planned"] = {t.name: sum(k[0] == t.name for k in mine) for t in chosen}
+    # Others may have answered what an earlier command of this part was to.
+    planned = [key[0] for key in {*own, *mine}]
+    named = dict.fromkeys([*manifest["planned_whole"], *sorted(planned)])
+    manifest["planned"] = {task: planned.count(task) for task in named}
     if own:
         _inherit(manifest, runs.read_run(job.part).manifest)
     return job
@@ -110,10 +117,12 @@ def _inherit(new: dict[str, Any], old: Mapping[str, Any]) -> None:
     new["tasks"] = list(dict.fromkeys([*old["tasks"], *new["tasks"]]))
     for name in run_parts.BY_TASK:
         new["protocol"][name] = {**(old["protocol"].get(name) or {}), **new["protocol"][name]}
-    for name in ("planned", "planned_whole"):
-        before = old.get(name) or {}
-        tasks = dict.fromkeys([*before, *new[name]])
-        new[name] = {task: max(before.get(task, 0), new[name].get(task, 0)) for task in tasks}
+    if not run_parts.generates(new):
+        for name in (*run_parts.OF_GENERATING, "regime_label"):
+            new["protocol"][name] = old["protocol"].get(name)
+    before, now = old.get("planned_whole") or {}, new["planned_whole"]
+    tasks = dict.fromkeys([*before, *now])
+    new["planned_whole"] = {task: max(before.get(task, 0), now.get(task, 0)) for task in tasks}
     limits = (old["protocol"].get("limit"), new["protocol"]["limit"])
     new["protocol"]["limit"] = None if None in limits else max(limits)
     new["sessions"] = list(old.get("sessions") or [])
@@ -136,14 +145,14 @@ def _held(job: Job) -> dict[Path, set[runs.Key]]:
             f"{job.folder} holds a run that is none of this command's; name another --out, or move "
             "that folder away"
         )
-    found = {}
     for log in sorted(job.folder.glob("parts/*/predictions.jsonl")):
-        part = log.parent
-        if not (part / "run.json").is_file():
-            if log.stat().st_size:
-                raise UserError(f"{part} has predictions and no run.json; move it away")
-            continue
-        run = runs.read_run(part)
+        if log.stat().st_size and not (log.parent / "run.json").is_file():
+            raise UserError(f"{log.parent} has predictions and no run.json; move it away")
+    if lm_eval_runs.is_lm_eval_output(job.part):
+        raise UserError(f"{job.part} holds an output of lm_eval; give it another name in parts/")
+    found = {}
+    for part in run_parts.folders(job.folder):
+        run = run_parts.read(part, job.dataset, job.model_id)
         if run.rows:
             run_parts.check_same(part, run.manifest, job.manifest, "this command")
         found[part] = {key for key, row in run.rows.items() if runs.settled(row)}
@@ -189,6 +198,7 @@ def _manifest(
             "provider": config.lm_eval["model"],
             "deployment": "local",
             "mode": thinking_mode(model.args.get("enable_thinking")),
+            "model_args": model_args.recorded(model.args),
             "search": "off",
         },
         "protocol": {
@@ -210,7 +220,9 @@ def _manifest(
             "limit": limit,
         },
         "timing": {
-            "seconds_definition": WITH_LOADING if "data_parallel_size" in model.args else SECONDS
+            "seconds_definition": (
+                SECONDS if model.args.get("data_parallel_size") in (None, 1) else WITH_LOADING
+            )
         },
         "software": {
             "hk_fs_bench": __version__,

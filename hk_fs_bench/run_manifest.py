@@ -27,6 +27,7 @@ class _Model(_Part):
     mode: str | None = None
     search: str | None = None
     returned_ids: list[str] | None = None
+    model_args: dict[str, Any] | None = None
 
 
 class _Protocol(_Part):

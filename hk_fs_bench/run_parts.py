@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hk_fs_bench import lm_eval_runs
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.runs import Key, Run, settled, write_json, write_jsonl
+from hk_fs_bench.items import Dataset
+from hk_fs_bench.runs import Key, Run, read_run, settled, write_json, write_jsonl
 
 # What decides an answer. Batch size, device and number of processes are not among it.
 IDENTITY = (
@@ -23,6 +25,7 @@ IDENTITY = (
     ("model", "weights_sha256"),
     ("model", "provider"),
     ("model", "mode"),
+    ("model", "model_args"),
     ("protocol", "dataset_sha256"),
     ("protocol", "regime"),
     ("protocol", "generation_kwargs"),
@@ -32,6 +35,8 @@ IDENTITY = (
     ("protocol", "system_instruction_sha"),
     ("software", "dtype"),
 )
+# What a part that only compares probabilities does not have.
+OF_GENERATING = ("regime", "generation_kwargs")
 BY_TASK = ("task_versions", "prompt_templates_sha256", "max_tokens")
 
 
@@ -50,21 +55,42 @@ def folders(folder: Path) -> list[Path]:
     )
 
 
+def read(folder: Path, dataset: Dataset | None = None, model_id: str | None = None) -> Run:
+    """A part, whoever wrote it; lm-eval's output is made a run folder first (see lm_eval_runs)."""
+    if lm_eval_runs.is_lm_eval_output(folder):
+        return lm_eval_runs.convert(folder, dataset=dataset, model_id=model_id)
+    return read_run(folder)
+
+
+def generates(manifest: Mapping[str, Any]) -> bool:
+    """Whether a part's answers are texts: at least one task's."""
+    return manifest["protocol"].get("generation_kwargs") is not None
+
+
 def check_same(where: Path, old: Mapping[str, Any], new: Mapping[str, Any], what: str) -> None:
     """UserError if two manifests are of different models or were asked differently.
 
     Args:
         where, what: for the message: the folder of `old`, and what `new` is of.
     """
+    both = generates(old) and generates(new)
     for part, name in IDENTITY:
-        before, now = (old.get(part) or {}).get(name), (new.get(part) or {}).get(name)
-        if before != now:
+        before, now = _said(old, part, name), _said(new, part, name)
+        if before != now and (both or name not in OF_GENERATING):
             _refuse(where, name, before, what, now)
     for name in BY_TASK:
         known = old["protocol"].get(name) or {}
         for task, value in (new["protocol"].get(name) or {}).items():
             if task in known and known[task] != value:
                 _refuse(where, f"{name} of {task}", known[task], what, value)
+
+
+def _said(manifest: Mapping[str, Any], part: str, name: str) -> Any:
+    value = (manifest.get(part) or {}).get(name)
+    if name == "dtype":
+        return str(value).removeprefix("torch.")  # As lm-eval writes it.
+    # Runs of before model_args were recorded say nothing, and so do most of today's.
+    return value or None if name == "model_args" else value
 
 
 def _refuse(where: Path, name: str, before: Any, what: str, now: Any) -> None:
@@ -82,6 +108,8 @@ def merge(folder: Path, parts: Sequence[Run]) -> Run:
     """
     # A part without an answer says nothing of what was asked; it counts where there is no other.
     parts = [part for part in parts if part.rows] or parts
+    # One that generated comes first: how that was is what the others are held against.
+    parts = sorted(parts, key=lambda part: not generates(part.manifest))
     first = parts[0]
     rows: dict[Key, dict[str, Any]] = {}
     source: dict[Key, Path] = {}
