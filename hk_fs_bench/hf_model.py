@@ -10,29 +10,18 @@ from typing import Any
 import torch
 from lm_eval.models.huggingface import HFLM
 
+from hk_fs_bench.local_batches import free_memory
+from hk_fs_bench.local_counting import Counting
 
-class CountingHF(HFLM):  # type: ignore[misc]
+
+class CountingHF(Counting, HFLM):  # type: ignore[misc]
     """What lm-eval generates, bit by bit, with the length of every answer.
 
     One thing is left out: lm-eval looks for the end token's text by decoding the last tokens of
     the whole batch after every step. Where `generate` ends at that token by itself, as it does for
     every token of the model's generation config, that look finds nothing new and costs more than
     a step of a small model.
-
-    `ends` holds (prompt, text, new tokens, "stop" or "length") of the last call's answers.
     """
-
-    def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
-        self._counts: list[tuple[int, str]] = []
-        heard: list[tuple[str, str]] = []
-        hook: Any = self.cache_hook
-        self.cache_hook: Any = _Hook(heard)
-        try:
-            texts: list[str] = super().generate_until(requests, disable_tqdm=disable_tqdm)
-        finally:
-            self.cache_hook = hook
-        self.ends = [(*answer, *count) for answer, count in zip(heard, self._counts, strict=True)]
-        return texts
 
     def _model_generate(
         self, context: torch.Tensor, max_length: int, stop: list[str], **settings: Any
@@ -51,23 +40,22 @@ class CountingHF(HFLM):  # type: ignore[misc]
         return out
 
     def most_at_once(self, prompt: int, new: int) -> int | None:
-        """How many answers the free memory of the GPUs holds, by arithmetic; None on a CPU.
+        """How many answers the free memory of the GPUs holds, by arithmetic.
 
         Args:
             prompt, new: tokens of the longest prompt and of its answer.
 
         Counted are the cache of keys and values with a fifth of room for its growth, what a layer
         holds of the prompt, and three copies of the logits; a tenth of the memory is left free.
+        None on a CPU, and for a model whose config does not tell (Mamba has no heads, OpenELM
+        others in each layer).
         """
-        if self.device.type != "cuda":
+        each = answer_bytes(self.model.config.get_text_config(), self.model.dtype, prompt, new)
+        if self.device.type != "cuda" or each is None:
             return None
-        shape = self.model.config.get_text_config()
-        size = self.model.dtype.itemsize
-        heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
-        width = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
-        cache = 2 * shape.num_hidden_layers * heads * width * size * (prompt + new)
-        layer = 3 * prompt * (getattr(shape, "intermediate_size", None) or 4 * shape.hidden_size)
-        each = 1.2 * cache + layer * size + 3 * 4 * shape.vocab_size
+        # The caching allocator holds what the tasks before have let go of, and the driver's count
+        # of free memory knows nothing of that.
+        free_memory()
         devices = set(getattr(self.model, "hf_device_map", {"": self.device}).values())
         free = sum(
             torch.cuda.mem_get_info(torch.device(device))[0]
@@ -81,11 +69,20 @@ class CountingHF(HFLM):  # type: ignore[misc]
         return [ends] if isinstance(ends, int) else list(ends or [])
 
 
-class _Hook:
-    """Stands where lm-eval's response cache would, and hears every answer in batch order."""
+def answer_bytes(shape: Any, dtype: torch.dtype, prompt: int, new: int) -> float | None:
+    """What one answer of a batch takes of memory; None where a model's config does not tell."""
 
-    def __init__(self, heard: list[tuple[str, str]]) -> None:
-        self.heard = heard
+    def told(name: str) -> Any:
+        return getattr(shape, name, None)
 
-    def add_partial(self, kind: str, request: tuple[str, Any], text: str) -> None:
-        self.heard.append((request[0], text))
+    named = ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size")
+    layers, queries, hidden, vocabulary = map(told, named)
+    if not all(isinstance(number, int) and number for number in map(told, named)):
+        return None
+    heads = told("num_key_value_heads") or queries
+    width = told("head_dim") or hidden // queries
+    inner = told("intermediate_size") or 4 * hidden
+    if not all(isinstance(number, int) for number in (heads, width, inner)):
+        return None
+    cache = 2 * layers * heads * width * dtype.itemsize * (prompt + new)
+    return float(1.2 * cache + 3 * prompt * inner * dtype.itemsize + 3 * 4 * vocabulary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,17 +65,19 @@ def answers(
     """The rows of the answers, batch by batch; a batch is of one task.
 
     Tasks are not mixed: a batch lasts as long as its longest answer, and each task's seconds are
-    its own.
+    its own. Each begins with what memory holds of its own answers, at most the batch of the start,
+    or half of the one for which memory ran out.
     """
-    at = 0
+    at, most = 0, progress.batch
     while at < len(asked):
         task = asked[at].key[0]
         if at == 0 or asked[at - 1].key[0] != task:
-            progress.batch = min(progress.batch, _holds(lm, asked[at]) or progress.batch)
+            progress.batch = min(most, _holds(lm, asked[at]) or most)
         batch = [q for q in asked[at : at + progress.batch] if q.key[0] == task]
         begun = time.perf_counter()
         found = _ask(lm, batch, progress)
         if found is None:
+            most = progress.batch
             continue
         seconds = (time.perf_counter() - begun) / len(batch)
         at += len(batch)
@@ -118,7 +121,7 @@ def _ask(lm: Any, batch: list[Question], progress: Progress) -> list[dict[str, A
         )
     progress.batch = len(batch) // 2
     progress.halved += 1
-    _free_memory()
+    free_memory()
     return None
 
 
@@ -132,7 +135,13 @@ def out_of_memory(error: Exception) -> bool:
     return should_reduce_batch_size(error) or "out of memory" in str(error).lower()
 
 
-def _free_memory() -> None:
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, and its kind's name where it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def free_memory() -> None:
+    """Give back what torch holds of GPUs' memory and nothing uses."""
     gc.collect()
     import torch
 
@@ -177,10 +186,15 @@ def _probabilities(lm: Any, batch: list[Question]) -> list[dict[str, Any]]:
     requests = [request for question in batch for request in question.requests]
     found = iter(lm.loglikelihood(requests, disable_tqdm=True))
     usage = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens")
-    return [
-        {
-            "option_logprobs": [float(next(found)[0]) for _ in question.requests],
-            "token_usage": dict.fromkeys(usage) | {"input_tokens": _count(lm, question.context)},
-        }
-        for question in batch
-    ]
+    out = []
+    for question in batch:
+        values = [float(next(found)[0]) for _ in question.requests]
+        if not all(map(math.isfinite, values)):
+            wrong = next(value for value in values if not math.isfinite(value))
+            raise UserError(
+                f"{question.key[1]} of {question.key[0]}: the log probability of an option is "
+                f"{wrong}, which is no number; another dtype (bfloat16, float32) may give one"
+            )
+        tokens = dict.fromkeys(usage) | {"input_tokens": _count(lm, question.context)}
+        out.append({"option_logprobs": values, "token_usage": tokens})
+    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,23 @@ from hk_fs_bench.errors import UserError
 # Prompt and answer of one question, in tokens: the longest prompt has about 500, an answer 512.
 TOKENS_A_QUESTION = 1024
 REGIMES = ("paper", "greedy")
+# Settings of a YAML file beside the maps: the values that hold here anyway, and who says others.
+# What is not named is lm-eval's own, and no local run applies it.
+_SETTINGS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "model": (("hf", "vllm"), "the scale does: --scale"),
+    "device": (("cpu", "cuda"), "the scale does: --scale"),
+    "batch_size": (("auto",), "name it with --batch"),
+    "apply_chat_template": (
+        (True, False),
+        "it is true or false; a chat template of another name is put into the tokenizer's folder",
+    ),
+    "log_samples": ((True, False), "every answer is kept"),
+    "tasks": ((["hk_fs"], "hk_fs"), "name them with --tasks"),
+    "limit": ((), "name it with --limit"),
+    "output_path": ((), "name the folder with --out"),
+    "num_fewshot": ((0,), "the benchmark's questions have no examples"),
+}
+_LM_EVAL = "`lm_eval run` applies it (--print-config writes its --config file)"
 
 
 @dataclass(frozen=True)
@@ -25,11 +43,17 @@ class Scale:
     says: str
     run_here: str
     needs: str
+    larger: str | None = None
     model: str | None = None
     device: str | None = None
     model_args: dict[str, Any] | None = None
     batch: int = 1
     launch: tuple[str, ...] = ()
+
+    @property
+    def spreads(self) -> bool:
+        """Whether --gpus decides how the scale runs."""
+        return "{gpus}" in (*self.launch, *(self.model_args or {}).values())
 
     def words(self, **values: object) -> list[str]:
         """The launcher's words, with what stands in braces replaced."""
@@ -51,6 +75,19 @@ class Config:
     @property
     def regime(self) -> str | None:
         return (self.lm_eval.get("metadata") or {}).get("hk_fs_regime")
+
+    def for_lm_eval(
+        self, tasks: list[str], limit: int | None, metadata: Mapping[str, str], batch: int | None
+    ) -> dict[str, Any]:
+        """What lm_eval's own --config file would hold.
+
+        Args:
+            metadata: hk_fs_dataset and hk_fs_revision, where the edition is not the packaged one.
+            batch: None for what lm-eval finds out itself: it halves no batch that does not fit.
+        """
+        told = self.lm_eval | {"tasks": tasks, "batch_size": batch or "auto"}
+        told["metadata"] = {**self.lm_eval["metadata"], **metadata}
+        return told | ({"limit": limit} if limit else {})
 
 
 def folder() -> Path:
@@ -91,9 +128,23 @@ def resolve(model: str, scale: str, *, regime: str = "paper", gpus: int = 1) -> 
         raise UserError(f"no scale {scale}; there are {', '.join(known)}")
     chosen = known[scale]
     config = _model_file(model, regime)
+    for name, own in (("model", chosen.model), ("device", chosen.device)):
+        # A model's file may say hf, which the scale replaces.
+        if (named := config.get(name)) not in (None, "hf", own):
+            raise UserError(
+                f"{model} names the {name} {named}, and the scale {scale} has {own or 'its own'}"
+            )
     args = {k: v for k, v in config["model_args"].items() if k != "parallelize"}
-    changed = chosen.model_args or {}
-    args |= {k: gpus if v == "{gpus}" else v for k, v in changed.items()}
+    changed = {k: gpus if v == "{gpus}" else v for k, v in (chosen.model_args or {}).items()}
+    if "max_length" in args:
+        changed.pop("max_model_len", None)  # vLLM's name of the same, and lm-eval takes one.
+    for name, value in changed.items():
+        if name != "dtype" and args.get(name, value) != value:
+            hint = "--gpus says it" if name.endswith("_parallel_size") else "leave it out"
+            raise UserError(
+                f"{model} names model_args.{name}, which the scale {scale} sets; {hint}"
+            )
+    args |= changed
     if args.get("tp_plan"):
         raise UserError(
             "tp_plan has several processes work on one question, and local runs deal them out; "
@@ -155,9 +206,24 @@ def _checked(path: Path, config: Any) -> dict[str, Any]:
             wrong = "model_args.pretrained is missing, or no text"
         elif (label := config["metadata"].setdefault("hk_fs_regime", "greedy")) not in REGIMES:
             wrong = f"metadata.hk_fs_regime is {label}, and can be {' or '.join(REGIMES)}"
+    if wrong is None and (dropped := _not_applied(config)):
+        raise UserError(f"{path}: a local run does not apply {dropped}")
     if wrong:
         raise UserError(f"{path} is no config of lm-eval: {wrong}")
     return dict(config)
+
+
+def _not_applied(config: Mapping[str, Any]) -> str | None:
+    """The first setting that would be dropped, and what to do about it."""
+    for name, value in config.items():
+        if name in ("model_args", "gen_kwargs", "metadata") or value is None:
+            continue
+        held, instead = _SETTINGS.get(name, ((), _LM_EVAL))
+        if value not in held:
+            return f"{name}: {value}; {instead}"
+    for name in sorted(config["metadata"].keys() - {"hk_fs_regime"}, key=str):
+        return f"metadata.{name}; another edition is named with --dataset and --revision"
+    return None
 
 
 def memory_lines() -> list[str]:

@@ -7,6 +7,7 @@ to the part of a run folder. Nothing that is in the folder is asked again.
 from __future__ import annotations
 
 import datetime
+import os
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from hk_fs_bench import items, prompts, run_parts, runs
-from hk_fs_bench.errors import UserError
 from hk_fs_bench.lm_eval_model import limit_of
-from hk_fs_bench.local_batches import Progress, Question, Watch, answers, length
+from hk_fs_bench.local_batches import Progress, Question, Watch, answers, first_line, length
+from hk_fs_bench.local_models import load_model
 from hk_fs_bench.local_plan import Job, settings_of
 
 if TYPE_CHECKING:
@@ -26,43 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INTERRUPTED = "stopped by Ctrl-C"
-
-
-def load_model(job: Job) -> Any:
-    """lm-eval's model of a job's config, on its device. Takes as long as the weights take."""
-    from lm_eval.api.registry import get_model
-
-    told = job.config.lm_eval
-    scale, name = job.config.scale.name, job.manifest["model"]["id"]
-    extra = {"batch_size": told["batch_size"], "device": told.get("device")}
-    if told["model"] == "hf":
-        import torch
-
-        from hk_fs_bench.hf_model import CountingHF
-
-        if told.get("device") == "cuda" and not torch.cuda.is_available():
-            raise UserError(f"the scale {scale} needs a CUDA device; take cpu")
-    elif told["model"] == "vllm":
-        # The engine batches by itself; what it is given at once is `batch`.
-        extra = {"batch_size": "auto"}
-    args: dict[str, Any] = job.config.model_args
-    if revision := job.manifest["model"]["revision"]:
-        args["revision"] = revision  # "main" may be another commit tomorrow.
-    if told["model"] == "vllm":
-        # It draws with a seed of its own, and takes the tokenizer's commit apart from the weights'.
-        args.setdefault("seed", job.manifest["sessions"][-1]["seed"])
-        if revision:
-            args.setdefault("tokenizer_revision", revision)
-    try:
-        kind = CountingHF if told["model"] == "hf" else get_model(told["model"])
-        return kind.create_from_arg_obj(args, extra)
-    except ModuleNotFoundError as error:
-        raise UserError(f"the scale {scale} needs {error.name}: {error}") from None
-    except (OSError, ValueError, TypeError) as error:
-        # No such model, one that the engine can't run, or an unknown name among model_args.
-        if isinstance(error, TypeError) and "unexpected keyword" not in str(error):
-            raise
-        raise UserError(f"{name} can't be loaded: {str(error).splitlines()[0]}") from None
 
 
 def questions(lm: Any, job: Job) -> list[Question]:
@@ -130,9 +94,18 @@ def run(
         if job.todo:
             _session(job, log, progress, load, watch)
         else:
+            _join_the_others()
             _write_manifest(job, log, progress)
-    merge(job.folder)
+    merge(job.folder, job.dataset, job.model_id)
     return progress
+
+
+def _join_the_others() -> None:
+    """Under a launcher, where processes that load a model wait until all have said hello."""
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        from accelerate import Accelerator
+
+        Accelerator()
 
 
 def _session(
@@ -165,7 +138,7 @@ def _session(
         job.manifest["stopped"] = INTERRUPTED
         raise
     except Exception as error:
-        job.manifest["stopped"] = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        job.manifest["stopped"] = f"{type(error).__name__}: {first_line(error)[:200]}"
         raise
     finally:
         session["seconds"] = round(progress.seconds, 1)
@@ -173,7 +146,7 @@ def _session(
         job.done += session["answered"]
         _write_manifest(job, log, progress)
         if job.manifest["stopped"]:
-            merge(job.folder)
+            merge(job.folder, job.dataset, job.model_id)
 
 
 def _now() -> str:
@@ -182,6 +155,8 @@ def _now() -> str:
 
 def _device(lm: Any) -> str | None:
     """What the engine says it runs on, a GPU by its name."""
+    if name := getattr(lm, "device_name", None):
+        return str(name)
     device = getattr(lm, "device", None)
     if getattr(device, "type", None) != "cuda":
         return None if device is None else str(device)
@@ -202,10 +177,17 @@ def _write_manifest(job: Job, log: runs.PredictionLog, progress: Progress) -> No
     runs.write_json(log.folder / "run.json", job.manifest)
 
 
-def merge(folder: Path) -> runs.Run:
-    """The run of all the parts that a folder of local runs holds now."""
+def merge(
+    folder: Path, dataset: items.Dataset | None = None, model_id: str | None = None
+) -> runs.Run:
+    """The run of all the parts that a folder of local runs holds now.
+
+    Args:
+        dataset, model_id: for parts that lm-eval itself wrote (see lm_eval_runs.convert).
+    """
     with _alone(folder):
-        return run_parts.merge(folder, [runs.read_run(p) for p in run_parts.folders(folder)])
+        parts = [run_parts.read(part, dataset, model_id) for part in run_parts.folders(folder)]
+        return run_parts.merge(folder, parts)
 
 
 @contextmanager

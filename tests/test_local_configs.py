@@ -29,8 +29,8 @@ def test_a_scale_leaves_every_protocol_setting_alone(regime, scale):
 
 
 def test_the_launcher_gets_the_number_of_gpus():
-    words = SCALES["data-parallel"].words(gpus=8)
-    assert words[:2] == ["accelerate", "launch"]
+    words = SCALES["data-parallel"].words(gpus=8, python="python")
+    assert words[:3] == ["python", "-m", "accelerate.commands.launch"]
     assert words[-2:] == ["--num_processes", "8"]
 
 
@@ -49,11 +49,13 @@ def test_lm_eval_reads_a_resolved_config(tmp_path):
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(local_configs.resolve("qwen2.5-7b", "one-gpu").lm_eval))
+    resolved = local_configs.resolve("qwen2.5-7b", "one-gpu")
+    path.write_text(yaml.safe_dump(resolved.for_lm_eval(["hk_fs_oeq"], 3, {}, None)))
     told = yaml.safe_load(path.read_text()) | {"output_path": str(tmp_path)}
     path.write_text(yaml.safe_dump(told))
     config = EvaluatorConfig.from_config(path)
-    assert (config.model, config.batch_size, config.device) == ("hf", 512, "cuda")
+    assert (config.model, config.batch_size, config.device) == ("hf", "auto", "cuda")
+    assert (config.tasks, config.limit) == (["hk_fs_oeq"], 3)
 
 
 def test_any_model_is_asked_greedily(tmp_path):
@@ -83,6 +85,68 @@ def test_a_broken_file_is_one_line(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         local_configs.resolve(str(path), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("setting", "instead"),
+    [
+        ({"num_fewshot": 3}, "have no examples"),
+        ({"system_instruction": "You are careful."}, "lm_eval run` applies it"),
+        ({"fewshot_as_multiturn": True}, "lm_eval run` applies it"),
+        ({"tasks": ["hk_fs_oeq"]}, "--tasks"),
+        ({"limit": 5}, "--limit"),
+        ({"batch_size": 4}, "--batch"),
+        ({"output_path": "x"}, "--out"),
+        ({"apply_chat_template": "tool_use"}, "it is true or false"),
+        ({"seed": 4}, "lm_eval run` applies it"),
+        ({"use_cache": "x"}, "lm_eval run` applies it"),
+        ({"no_such_setting": 1}, "lm_eval run` applies it"),
+        ({"device": "cuda:1"}, "--scale"),
+        ({"model": "sglang"}, "--scale"),
+        ({"metadata": {"hk_fs_dataset": "x"}}, "--dataset"),
+    ],
+)
+def test_a_setting_that_would_be_dropped_is_refused(tmp_path, setting, instead):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"model_args": {"pretrained": "a/b"}} | setting))
+    name = next(iter(setting))
+    with pytest.raises(UserError, match=f"does not apply {name}.*{instead}"):
+        local_configs.resolve(str(path), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale", "message"),
+    [
+        ({"model": "vllm"}, "one-gpu", "names the model vllm, and the scale one-gpu has hf"),
+        ({"device": "cuda"}, "cpu", "names the device cuda, and the scale cpu has cpu"),
+        ({"model_args": {"tensor_parallel_size": 4}}, "vllm", "tensor_parallel_size.*--gpus"),
+        ({"model_args": {"max_model_len": 256}}, "vllm", "max_model_len.*leave it out"),
+    ],
+)
+def test_a_setting_that_a_scale_would_override_is_refused(tmp_path, settings, scale, message):
+    path = tmp_path / "mine.yaml"
+    args = {"pretrained": "a/b"} | settings.pop("model_args", {})
+    path.write_text(yaml.safe_dump({"model_args": args} | settings))
+    with pytest.raises(UserError, match=message):
+        local_configs.resolve(str(path), scale)
+
+
+def test_what_is_done_anyway_may_be_said(tmp_path):
+    path = tmp_path / "mine.yaml"
+    said = {"num_fewshot": 0, "system_instruction": None, "tasks": "hk_fs", "log_samples": True}
+    said |= {"batch_size": "auto", "apply_chat_template": False, "model": "hf"}
+    path.write_text(yaml.safe_dump({"model_args": {"pretrained": "a/b"}} | said))
+    for scale in ("cpu", "vllm"):
+        assert local_configs.resolve(str(path), scale).lm_eval["model"] == SCALES[scale].model
+
+
+def test_a_length_of_ones_own_is_the_one_that_vllm_gets(tmp_path):
+    """lm-eval takes max_length or max_model_len, not both."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("model_args: {pretrained: a/b, max_length: 2048}")
+    args = local_configs.resolve(str(path), "vllm").model_args
+    assert args["max_length"] == 2048
+    assert "max_model_len" not in args
 
 
 def test_the_shortest_file_names_a_model_alone(tmp_path):

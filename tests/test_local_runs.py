@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,86 +11,17 @@ from hk_fs_bench import local_batches, local_configs, local_plan, local_runs, ru
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.runs import read_run
 from tests.lm_eval_output import write
-
-TASKS = ["hk_fs_mcq_hk", "hk_fs_oeq"]
-
-
-class Engine:
-    """Stands for a model of lm-eval's. `room` is how many answers its memory holds at once."""
-
-    tokenizer_name = "engine"
-
-    def __init__(self, room=10**6, die_after=None, tag="", error=None):
-        self.room, self.die_after, self.tag = room, die_after, tag
-        self.error = error or RuntimeError("CUDA out of memory.")
-        self.asked, self.batches = [], []
-
-    def apply_chat_template(self, history, add_generation_prompt=True):
-        return "".join(f"<{turn['role']}>{turn['content']}" for turn in history)
-
-    def tok_encode(self, text):
-        return text.split()
-
-    def tokenizer(self, text, add_special_tokens):
-        return {"input_ids": text.split()}
-
-    def generate_until(self, requests, disable_tqdm=False):
-        if len(requests) > self.room:
-            raise self.error
-        if self.die_after is not None and len(self.batches) >= self.die_after:
-            raise KeyboardInterrupt
-        self.batches.append(len(requests))
-        self.asked += [(request.task_name, request.doc["id"]) for request in requests]
-        return [f"{self.tag}answer to {request.doc['id']}" for request in requests]
-
-    def loglikelihood(self, requests, disable_tqdm=False):
-        self.batches.append(len(requests))
-        return [(-float("BADC".index(request.args[1])), False) for request in requests]
+from tests.local_jobs import TASKS, Engine, answer, edition, planner, texts
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory, dataset):
-    """An edition of few questions, so that building them is quick."""
-    from hk_fs_bench import items
-
-    folder = tmp_path_factory.mktemp("edition")
-    for split in ("mcq/test", "oeq/test"):
-        path = folder / "data" / f"{split}.jsonl"
-        path.parent.mkdir(parents=True)
-        source = items.default_folder() / "data" / f"{split}.jsonl"
-        path.write_text("".join(source.read_text("utf-8").splitlines(keepends=True)[:9]), "utf-8")
-    return folder
+def small(tmp_path_factory):
+    return edition(tmp_path_factory.mktemp("edition"))
 
 
 @pytest.fixture
 def job(tmp_path, small):
-    def make(part=(0, 1), *, batch=4, tasks=TASKS, model="some/model", out=tmp_path, **changes):
-        from hk_fs_bench import items
-
-        config = local_configs.resolve(model, "cpu")
-        config.lm_eval["batch_size"] = batch
-        config.lm_eval["gen_kwargs"] |= changes.pop("gen_kwargs", {})
-        config.lm_eval["model_args"] |= changes.pop("model_args", {})
-        return local_plan.plan(
-            config,
-            items.load(small),
-            tasks=tasks,
-            out=out,
-            share=local_plan.Share(*part),
-            metadata={"hk_fs_dataset": str(small)},
-            **changes,
-        )
-
-    return make
-
-
-def answer(job, engine):
-    local_runs.run(job, load=lambda _: engine)
-    return engine
-
-
-def texts(folder):
-    return {key: row["output"] for key, row in read_run(folder).rows.items()}
+    return planner(tmp_path, small)
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
@@ -183,6 +115,59 @@ def test_a_whole_run_loads_no_model(job):
     assert read_run(again.folder).manifest["complete"] is True
 
 
+def test_a_command_that_asked_all_of_its_own_is_done(job):
+    """Whoever answered what an earlier one of it was killed over."""
+    with pytest.raises(KeyboardInterrupt):
+        answer(job(), Engine(die_after=2))
+    for part in ((0, 2), (1, 2)):
+        answer(job(part), Engine())
+    again = job()
+    answer(again, Engine())
+    assert (again.todo, again.done) == ([], 8)
+    assert again.manifest["complete"] is True
+    assert read_run(again.part).manifest["planned"] == {TASKS[0]: 8, TASKS[1]: 0}
+    assert read_run(again.folder).manifest["complete"] is True
+
+
+def test_a_lower_limit_after_a_killed_run_is_a_run_that_is_not_whole(job):
+    with pytest.raises(KeyboardInterrupt):
+        answer(job(), Engine(die_after=1))
+    lower = job(limit=2)
+    progress = local_runs.run(lower, load=lambda _: Engine())
+    assert progress.answered == len(lower.todo)
+    run = read_run(lower.folder)
+    assert (run.manifest["complete"], run.manifest["planned"]) == (False, dict.fromkeys(TASKS, 9))
+    assert run.manifest["stopped"] is None
+
+
+@pytest.mark.parametrize("order", [(TASKS, ["hk_fs_mcq_hk_ll"]), (["hk_fs_mcq_hk_ll"], TASKS)])
+@pytest.mark.parametrize("part", [(0, 1), (1, 2)])
+def test_probabilities_and_texts_are_of_one_run(job, order, part):
+    """Probabilities alone are sampled in no way, and fit beside any."""
+    sampling = {"do_sample": True, "temperature": 0.7}
+    for number, tasks in enumerate(order):
+        mine = job(part if number else (0, 1), tasks=tasks, gen_kwargs=sampling)
+        answer(mine, Engine())
+    run = read_run(mine.folder)
+    assert set(run.manifest["tasks"]) == {*TASKS, "hk_fs_mcq_hk_ll"}
+    assert run.manifest["protocol"]["generation_kwargs"]["temperature"] == 0.7
+    assert run.manifest["protocol"]["regime"] == "custom"
+    # Other texts are as little of that run as before.
+    with pytest.raises(UserError, match=r"regime|generation_kwargs"):
+        job((2, 3), gen_kwargs={"do_sample": True, "temperature": 0.2})
+
+
+def test_parts_that_generated_differ_whatever_comes_first(job):
+    answer(job((0, 3), tasks=["hk_fs_mcq_hk_ll"]), Engine())
+    answer(job((1, 3)), Engine())
+    held = json.loads((job().folder / "parts/2-of-3/run.json").read_text("utf-8"))
+    held["protocol"]["generation_kwargs"] |= {"temperature": 1.0}
+    parts = [read_run(path) for path in run_parts.folders(job().folder)]
+    parts.append(type(parts[1])(parts[1].folder, held, {("x", "y", "", 0): {"status": "ok"}}))
+    with pytest.raises(UserError, match="generation_kwargs"):
+        run_parts.merge(job().folder, parts)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -223,7 +208,8 @@ def test_a_hub_models_commits_never_mix(job, monkeypatch):
             seen.append(args["revision"])
             return cls()
 
-    monkeypatch.setattr("lm_eval.api.registry.get_model", lambda name: Vllm)
+    stand_in = SimpleNamespace(CountingVLLM=Vllm)
+    monkeypatch.setitem(sys.modules, "hk_fs_bench.vllm_model", stand_in)
     monkeypatch.setattr("hk_fs_bench.lm_eval_model.RecordedModel.tokenizer", None)
     for commit in ("a" * 40, "b" * 40):
         monkeypatch.setattr(
@@ -369,6 +355,34 @@ def test_lm_evals_own_shards_make_one_run(tmp_path, dataset):
     assert scoring.score(run, dataset)["tasks"][TASKS[0]]["answered"] == 10
 
 
+def test_what_lm_eval_answered_is_not_asked_again(tmp_path, job, small, monkeypatch):
+    """Its shards lie a folder deeper than ours."""
+    from hk_fs_bench import items
+
+    monkeypatch.setattr(items, "load", lambda *_, load=items.load: load(small))
+    shard = job().folder / "parts" / "mine"
+    changes = {"model_dtype": "torch.float32", "batch_size": 4, "device": "cpu"}
+    write(shard, {TASKS[0]: [f"text {k}" for k in range(4)]}, config=changes)
+    (path,) = shard.rglob("results_*")
+    results = json.loads(path.read_text("utf-8")) | {"chat_template_sha": None}
+    results["configs"][TASKS[0]]["generation_kwargs"]["repetition_penalty"] = 1.0
+    path.write_text(json.dumps(results), "utf-8")
+    mine = job()
+    engine = answer(mine, Engine())
+    assert len(engine.asked) == 14
+    run = read_run(mine.folder)
+    assert (len(run.rows), run.manifest["complete"]) == (18, True)
+    assert job().todo == []
+    with pytest.raises(UserError, match=r"holds answers with dtype torch\.float32"):
+        job(model_args={"dtype": "float16"})
+
+
+def test_a_part_of_lm_evals_is_not_written_to(tmp_path, job):
+    write(job().part, {TASKS[0]: ["text"]})
+    with pytest.raises(UserError, match="holds an output of lm_eval; give it another name"):
+        job()
+
+
 def test_shards_that_overlap_are_refused(tmp_path, dataset):
     from hk_fs_bench import lm_eval_runs
 
@@ -380,7 +394,6 @@ def test_shards_that_overlap_are_refused(tmp_path, dataset):
 
 def test_score_reads_parts(tmp_path, dataset):
     import subprocess
-    import sys
 
     folder = lm_eval_parts(tmp_path, range(4), range(4, 10))
     script = local_configs.prompts.tasks_folder().parent / "scripts" / "score.py"
@@ -404,66 +417,6 @@ def test_a_repeated_last_document_of_accelerate_is_no_sample(tmp_path, dataset):
     path.write_text(json.dumps(results))
     run = lm_eval_runs.convert(folder, dataset=dataset)
     assert sorted(row["sample"] for row in run.rows.values()) == [0, 0]
-
-
-def test_a_scale_for_a_gpu_says_so_where_there_is_none(job, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    mine = job()
-    mine.config.lm_eval["device"] = "cuda"
-    with pytest.raises(UserError, match="needs a CUDA device"):
-        local_runs.run(mine)
-
-
-def test_vllm_gets_all_at_once(job, monkeypatch):
-    """Not vLLM: a class with the interface that lm-eval's has."""
-    seen = {}
-
-    class Vllm(Engine):
-        batch_size = "auto"
-
-        @classmethod
-        def create_from_arg_obj(cls, args, extra):
-            seen.update(args=args, extra=extra)
-            return cls()
-
-    monkeypatch.setattr("lm_eval.api.registry.get_model", lambda name: {"vllm": Vllm}[name])
-    mine = job()
-    mine.config.lm_eval.update(local_configs.resolve("some/model", "vllm", gpus=8).lm_eval)
-    mine.config.lm_eval["metadata"] = job().config.lm_eval["metadata"]
-    local_runs.run(mine)
-    assert seen["extra"] == {"batch_size": "auto"}
-    assert seen["args"]["tensor_parallel_size"] == 8
-    (session,) = read_run(mine.folder).manifest["sessions"]
-    assert seen["args"]["seed"] == session["seed"]
-    assert len(read_run(mine.folder).rows) == 18
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError("no file"),
-        ValueError("no such kind of model"),
-        TypeError("got an unexpected keyword argument 'x'"),
-    ],
-)
-def test_a_model_that_cant_be_loaded_is_one_line(job, monkeypatch, error):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr("hk_fs_bench.hf_model.CountingHF.create_from_arg_obj", fail)
-    with pytest.raises(UserError, match=f"some/model can't be loaded: {error}"):
-        local_runs.run(job())
-
-
-def test_an_engine_that_is_not_installed_is_one_line(job, monkeypatch):
-    def fail(name):
-        raise ModuleNotFoundError("No module named 'vllm'", name="vllm")
-
-    monkeypatch.setattr("lm_eval.api.registry.get_model", fail)
-    mine = job()
-    mine.config.lm_eval["model"] = "vllm"
-    with pytest.raises(UserError, match="needs vllm: No module named"):
-        local_runs.run(mine)
 
 
 def test_a_hub_out_of_reach_is_asked_once(monkeypatch, caplog):
