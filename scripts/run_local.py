@@ -9,6 +9,7 @@ command again goes on where it stopped. The run's folder is printed last, for sc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import re
@@ -21,6 +22,9 @@ from hk_fs_bench import commands
 from hk_fs_bench.errors import UserError, run_command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
     from hk_fs_bench.local_batches import Progress
     from hk_fs_bench.local_configs import Config
     from hk_fs_bench.local_plan import Share
@@ -30,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def main() -> int:
     args = commands.parse(__file__, globals())
-    from hk_fs_bench import local_configs
+    from hk_fs_bench import local_configs, local_launch
 
     if args.list:
         names = ", ".join(local_configs.models(args.regime))
@@ -42,20 +46,44 @@ def main() -> int:
         raise UserError("name a model; --list shows them")
     if args.model_id and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", args.model_id):
         raise UserError(f"--model-id is org/name, a name and no path, not {args.model_id!r}")
+    if args.base_url and args.scale != "endpoint":
+        raise UserError(f"--base-url is for the scale endpoint, not for {args.scale}")
     config = local_configs.resolve(args.model, args.scale, regime=args.regime, gpus=args.gpus)
+    if args.print_config:
+        return print_config(args, config)
     config.lm_eval["batch_size"] = args.batch or config.lm_eval["batch_size"]
     if args.max_new_tokens:
         config.lm_eval["gen_kwargs"]["max_gen_toks"] = args.max_new_tokens
-    if args.print_config:
-        if config.lm_eval["model"] is None:
-            raise UserError(f"lm_eval runs nothing at the scale {args.scale}; its runner does")
-        import yaml
-
-        print(yaml.safe_dump(config.lm_eval, sort_keys=False), end="")
-        return 0
-    if config.scale.launch and "LOCAL_RANK" not in os.environ:
-        return launch(args, config)
+    if "LOCAL_RANK" not in os.environ:
+        local_launch.check_gpus(args, config)
+        if config.scale.launch:
+            return launch(args, config)
     return answer(args, config, share_of(args.part))
+
+
+def print_config(args: argparse.Namespace, config: Config) -> int:
+    """What `lm_eval run --config` reads, with the options that it can hold."""
+    if config.lm_eval["model"] is None:
+        raise UserError(f"lm_eval runs nothing at the scale {args.scale}; its runner does")
+    if args.part != "1/1":
+        raise UserError("--print-config is of a whole run; --samples of lm_eval deals it out")
+    import yaml
+
+    if args.max_new_tokens:
+        config.lm_eval["gen_kwargs"]["max_gen_toks"] = args.max_new_tokens
+    told = config.for_lm_eval(tasks_of(args), args.limit, edition_of(args), args.batch)
+    print(yaml.safe_dump(told, sort_keys=False), end="")
+    return 0
+
+
+def tasks_of(args: argparse.Namespace) -> list[str]:
+    return str(args.tasks).replace(",", " ").split()
+
+
+def edition_of(args: argparse.Namespace) -> dict[str, str]:
+    """What the tasks are told of an edition that is not the packaged one."""
+    given = {"hk_fs_dataset": args.dataset, "hk_fs_revision": args.revision}
+    return {name: value for name, value in given.items() if value}
 
 
 def share_of(part: str) -> Share:
@@ -70,43 +98,20 @@ def share_of(part: str) -> Share:
 
 def launch(args: argparse.Namespace, config: Config) -> int:
     """Run the scale's launcher: accelerate with this command, or the API runner."""
-    pretrained = config.model_args["pretrained"]
-    if config.scale.name == "endpoint" and not args.base_url:
-        raise UserError("the scale endpoint needs the server's address: --base-url")
-    words = config.scale.words(
-        python=sys.executable,
-        gpus=args.gpus,
-        pretrained=pretrained,
-        base_url=args.base_url,
-        regime=args.regime,
-    )
+    from hk_fs_bench import local_launch
+
     if config.scale.name == "endpoint":
-        words += ["--tasks", args.tasks, "--out", str(args.out)]
-        words += ["--limit", str(args.limit)] if args.limit else []
-        words[1] = str(ROOT / words[1])
+        words, folder = local_launch.server_run(args, config, ROOT)
     else:
-        enough_gpus(args)
-        words = [str(Path(sys.executable).with_name(words[0])), *words[1:], __file__, *sys.argv[1:]]
-    # What a child says is progress; standard output is for the folder's name.
-    status = subprocess.run(words, stdout=sys.stderr).returncode
-    if config.scale.name == "endpoint":
-        slug = re.sub(r"[^\w.-]+", "-", pretrained)[:100].strip("-.")
-        print(args.out / f"{slug}-{args.regime}")
-    elif status == 0:
         from hk_fs_bench.local_plan import folder_of
 
-        print(folder_of(config, args.out, args.model_id))
+        words = local_launch.accelerated(args, config, [__file__, *sys.argv[1:]])
+        folder = folder_of(config, args.out, args.model_id)
+    # What a child says is progress; standard output is for the folder's name.
+    status = subprocess.run(words, stdout=sys.stderr).returncode
+    if status == 0 or config.scale.name == "endpoint":
+        print(folder)
     return status
-
-
-def enough_gpus(args: argparse.Namespace) -> None:
-    """UserError where accelerate would end in a traceback of each process."""
-    if args.gpus < 2:
-        raise UserError(f"the scale {args.scale} needs --gpus, at least 2; one-gpu is for one")
-    import torch
-
-    if (there := torch.cuda.device_count()) < args.gpus:
-        raise UserError(f"the scale {args.scale} is told of {args.gpus} GPUs, and {there} are here")
 
 
 def answer(args: argparse.Namespace, config: Config, share: Share) -> int:
@@ -115,28 +120,41 @@ def answer(args: argparse.Namespace, config: Config, share: Share) -> int:
     os.environ.setdefault("TQDM_DISABLE", "1")
     from hk_fs_bench import items, local_plan, local_runs
 
-    if Path(config.model_args["pretrained"]).is_dir():
-        say("reading the weights, to know them again")
-    job = local_plan.plan(
-        config,
-        items.load(args.dataset, args.revision),
-        tasks=args.tasks.replace(",", " ").split(),
-        out=args.out,
-        share=share,
-        limit=args.limit,
-        model_id=args.model_id,
-        metadata={
-            f"hk_fs_{name}": value
-            for name, value in (("dataset", args.dataset), ("revision", args.revision))
-            if value
-        },
-    )
-    say(f"{job.part}: {job.done} answered, {len(job.todo)} to ask")
-    progress = local_runs.run(job, watch=show)
-    if progress.halved:
-        say(f"memory ran out {progress.halved} times; the batch is now {progress.batch}")
-    print(job.folder)
-    return 0 if job.manifest["complete"] else 1
+    with only_for_the_folder() as out:
+        if Path(config.model_args["pretrained"]).is_dir():
+            say("reading the weights, to know them again")
+        job = local_plan.plan(
+            config,
+            items.load(args.dataset, args.revision),
+            tasks=tasks_of(args),
+            out=args.out,
+            share=share,
+            limit=args.limit,
+            model_id=args.model_id,
+            metadata=edition_of(args),
+        )
+        say(f"{job.part}: {job.done} answered, {len(job.todo)} to ask")
+        progress = local_runs.run(job, watch=show)
+        if progress.halved:
+            say(f"memory ran out {progress.halved} times; the batch is now {progress.batch}")
+        print(job.folder, file=out)
+    return 0 if progress.answered == len(job.todo) else 1
+
+
+@contextlib.contextmanager
+def only_for_the_folder() -> Iterator[TextIO]:
+    """Standard output for one line alone; what engines and their processes write there is progress.
+
+    vLLM logs to standard output, and so do the processes that it and Ray start.
+    """
+    sys.stdout.flush()
+    with open(os.dup(1), "w", encoding="utf-8", errors="surrogateescape") as out:
+        os.dup2(2, 1)
+        try:
+            yield out
+        finally:
+            sys.stdout.flush()
+            os.dup2(out.fileno(), 1)
 
 
 def show(progress: Progress) -> None:

@@ -62,7 +62,7 @@ def test_a_copy_on_each_gpu(tmp_path, small_model_folder):
 def test_lm_evals_own_data_parallel_run_is_read_whole(tmp_path, dataset, small_model_folder):
     if gpus() < 2:
         pytest.skip("one CUDA device; lm-eval's hf is data-parallel on two and more")
-    launch = [Path(sys.executable).with_name("accelerate"), "launch", "--multi_gpu"]
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu"]
     launch += ["--num_machines", 1, "--num_processes", 2, "-m", "lm_eval", "run"]
     launch += ["--model", "hf", "--model_args", f"pretrained={small_model_folder}"]
     launch += ["--tasks", TASK, "--include_path", ROOT / "lm_eval_tasks", "--limit", LIMIT]
