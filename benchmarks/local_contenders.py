@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import local_memory
 import random_model
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,6 +52,7 @@ class Bench:
         self.name = args.shape or self.pretrained.name
         self.prompts = self._prompts()
         self.own_tasks = self._tasks()
+        self.fits = args.batch
 
     def _job(self, out: Path, limit: int | None, new: int) -> Any:
         from hk_fs_bench import items, local_configs, local_plan
@@ -107,12 +109,17 @@ class Bench:
         self.task_items = len(rows)
         return {"ours": mine, "own": own}
 
+    def longest(self) -> list[Any]:
+        """The questions of the first task, longest first."""
+        return self.prompts[TASKS[0]]
+
     def warm_up(self) -> None:
-        for question in self.prompts[TASKS[0]][:2]:
+        for question in self.longest()[:2]:
             self._generate(question, 4)
         self.ours(self.folder / "warm", limit=2, new=4)
         for which in self.own_tasks:
             self.task(which, 2)
+        self.fits = self.args.batch
 
     def round(self, number: int) -> dict[str, Any]:
         work: dict[str, Callable[[], Any]] = {
@@ -157,12 +164,15 @@ class Bench:
     def ours(self, out: Path, limit: int | None, new: int) -> dict[str, Any]:
         from hk_fs_bench import local_runs, runs
 
-        self._reset_peak()
+        local_memory.reset_peak(self.args.device)
         begun = time.perf_counter()
         job = self._job(out, limit, new)
         progress = local_runs.run(job, load=lambda _: self.lm)
         seconds = time.perf_counter() - begun
-        rows = runs.read_run(job.folder).rows.values()
+        run = runs.read_run(job.folder)
+        rows = run.rows.values()
+        # The two tasks have these prompts, and nothing that halves a batch.
+        self.fits = max(row["performance"]["batch"] for row in run.of_task(TASKS[0]))
         tokens = [row["token_usage"]["output_tokens"] for row in rows]
         assert set(tokens) == {new}, f"answers of {min(tokens)} to {max(tokens)} tokens"
         generating = sum(row["performance"]["batch_share_ms"] for row in rows) / 1000
@@ -178,17 +188,32 @@ class Bench:
             },
             "prompt": statistics.fmean(row["token_usage"]["input_tokens"] for row in rows),
             "halved": progress.halved,
-            "peak": self._peak(),
+            "peak": local_memory.peak(self.args.device),
         }
 
     def tasks(self) -> dict[str, Any]:
-        """Our task and lm-eval's own, each twice: a machine that drifts favours neither."""
+        """Our task and lm-eval's own, each twice: a machine that drifts favours neither.
+
+        At most at the batch of `ours`; where memory runs out all the same, at half of it, anew.
+        """
+        from hk_fs_bench.local_batches import free_memory, out_of_memory
+
+        while True:
+            free_memory()
+            try:
+                return self._tasks_at_one_batch()
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error) or self.fits == 1:
+                    raise
+                self.fits //= 2
+
+    def _tasks_at_one_batch(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for which in ("ours", "own", "own", "ours"):
             told = self.task(which)
-            before = found.get(which, {"n": 0, "seconds": 0.0, "generating": 0.0})
-            added = {name: before[name] + told[name] for name in before}
-            found[which] = added | {"asked": told["asked"]}
+            before = found.get(which, {})
+            added = {n: before.get(n, 0) + told[n] for n in ("n", "seconds", "generating")}
+            found[which] = added | {"asked": told["asked"], "batch": self.fits}
         assert found["ours"]["asked"] == found["own"]["asked"], "other prompts"
         return found
 
@@ -196,7 +221,7 @@ class Bench:
         """A task through lm-eval's evaluator: all its seconds, and those of generation in them."""
         from lm_eval.evaluator import evaluate
 
-        self.lm.batch_size_per_gpu = self.args.batch
+        self.lm.batch_size_per_gpu = self.fits
         told: dict[str, Any] = {"n": limit or self.task_items, "generating": 0.0}
         generate = self.lm.generate_until
 
@@ -223,43 +248,8 @@ class Bench:
             del self.lm.generate_until
         return told | {"seconds": time.perf_counter() - begun}
 
-    def _reset_peak(self) -> None:
-        if self.args.device == "cuda":
-            self.torch.cuda.reset_peak_memory_stats()
-        else:
-            with contextlib.suppress(OSError):
-                Path("/proc/self/clear_refs").write_text("5")
-
-    def _peak(self) -> float | None:
-        """Bytes at most since the reset: of the GPU, or of this process."""
-        if self.args.device == "cuda":
-            return float(self.torch.cuda.max_memory_allocated())
-        with contextlib.suppress(OSError):
-            for line in Path("/proc/self/status").read_text().splitlines():
-                if line.startswith("VmHWM"):
-                    return 1024.0 * int(line.split()[1])
-        return None
-
-    def memory_lines(self) -> list[str]:
-        """Peak memory at several batch sizes."""
-        sizes = sorted(
-            {1, max(1, self.args.batch // 4), max(1, self.args.batch // 2), self.args.batch}
-        )
-        lines, found = [], []
-        for size in sizes:
-            batch = self.prompts[TASKS[0]][:size]
-            self._reset_peak()
-            self._batch(batch, self.args.alone_new)
-            if (peak := self._peak()) is None:
-                return ["peak memory: not known on this system"]
-            found.append((len(batch), peak))
-            lines.append(f"  batch {len(batch)}: {peak / 1e9:.2f} GB")
-        (small, low), (large, high) = found[0], found[-1]
-        growth = (high - low) / max(1, large - small) / 1e6
-        head = f"peak memory, {self.args.alone_new} new tokens, the longest prompts:"
-        return [head, *lines, f"  growth: {growth:.1f} MB an answer of the batch"]
-
-    def _batch(self, questions: list[Any], new: int) -> float:
+    def batch(self, questions: list[Any], new: int) -> float:
+        """Seconds of one batch of answers, through lm-eval's model."""
         settings = {"until": [], "max_gen_toks": new, "min_new_tokens": new, "do_sample": False}
         from lm_eval.api.instance import Instance
 
@@ -267,48 +257,4 @@ class Bench:
         asked = [Instance("generate_until", {}, (q.context, dict(settings)), 0) for q in questions]
         begun = time.perf_counter()
         self.lm.generate_until(asked, disable_tqdm=True)
-        return time.perf_counter() - begun
-
-    def engine_lines(self) -> list[str]:
-        """What else transformers offers, briefly: a compiled static cache, continuous batching."""
-        questions = self.prompts[TASKS[0]][: self.args.batch]
-        ids = [self.lm.tok_encode(q.context, add_special_tokens=False) for q in questions]
-        new = self.args.alone_new
-        lines = [f"engines of transformers, {len(questions)} prompts, {new} new tokens each:"]
-        for name, work in {
-            "as run": lambda: self._batch(questions, new),
-            "static cache, compiled": lambda: self._static(questions, new),
-            "continuous batching": lambda: self._continuous(ids, new),
-        }.items():
-            try:
-                seconds = [work(), work()][1]  # The first compiles.
-                lines.append(f"  {name}: {len(questions) * new / seconds:.0f} tokens/s")
-            except Exception as error:
-                lines.append(
-                    f"  {name}: {type(error).__name__}: {str(error).splitlines()[0][:120]}"
-                )
-        return lines
-
-    def _static(self, questions: list[Any], new: int) -> float:
-        ids, mask = self.lm.tok_batch_encode([q.context for q in questions])
-        begun = time.perf_counter()
-        self.lm.model.generate(
-            input_ids=ids.to(self.lm.device),
-            attention_mask=mask.to(self.lm.device),
-            max_new_tokens=new,
-            min_new_tokens=new,
-            do_sample=False,
-            cache_implementation="static",
-            pad_token_id=self.lm.tokenizer.pad_token_id,
-        ).tolist()
-        return time.perf_counter() - begun
-
-    def _continuous(self, ids: list[list[int]], new: int) -> float:
-        from transformers import GenerationConfig
-
-        self.lm.model.set_attn_implementation("sdpa")  # From it transformers makes its paged one.
-        config = GenerationConfig(max_new_tokens=new, do_sample=False, eos_token_id=-1)
-        begun = time.perf_counter()
-        found = self.lm.model.generate_batch(ids, generation_config=config)
-        assert all(len(one.generated_tokens) == new for one in found.values())
         return time.perf_counter() - begun

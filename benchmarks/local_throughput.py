@@ -31,26 +31,28 @@ import json
 import logging
 import math
 import os
-import platform
-import statistics
 import sys
 import tempfile
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
+import local_engines  # noqa: E402
+import local_memory  # noqa: E402
+import local_report  # noqa: E402
 import random_model  # noqa: E402
 import roofline  # noqa: E402
 from local_contenders import Bench  # noqa: E402
 
-# A CPU that answers with 512 tokens would need hours for a round.
-DEFAULTS = {"cpu": {"new": 64, "batch": 32, "task_items": 32}, "cuda": {"new": 512, "batch": 512}}
-BARS = {"cpu": (2.0, None), "cuda": (50.0, 0.25)}
-PACKAGES = ("torch", "transformers", "lm_eval", "accelerate", "tokenizers", "datasets")
+# A CPU that answers with 512 tokens would need hours for a round. On a GPU three rounds of all 900
+# prompts take most of the minutes that there are, so the two others are short.
+DEFAULTS = {
+    "cpu": {"new": 64, "batch": 32, "task_items": 32, "alone_new": 16},
+    "cuda": {"new": 512, "batch": 512, "task_items": 128, "alone_new": 32},
+}
 
 
 def arguments() -> argparse.Namespace:
@@ -61,8 +63,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--new", type=int, help="new tokens of every answer")
     parser.add_argument("--items", type=int, help="prompts a task for ours, of all")
     parser.add_argument("--alone", type=int, default=8, help="prompts a task one by one")
-    parser.add_argument("--alone-new", type=int, default=16, help="tokens timed of each of those")
-    parser.add_argument("--task-items", type=int, help="prompts of the two tasks; cuda: all")
+    parser.add_argument("--alone-new", type=int, help="tokens timed of each of those")
+    parser.add_argument("--task-items", type=int, help="prompts of the two tasks")
     parser.add_argument("--batch", type=int, help="answers at once, at most")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, help="seconds for all rounds")
@@ -80,148 +82,58 @@ def main() -> None:
     args = arguments()
     os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
     logging.getLogger("lm_eval").setLevel("ERROR")
+    target = free_name(args.out, args.device) if args.out else None
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, Path(folder))
         say(f"loaded after {time.monotonic() - begun:.0f} s")
         machine = roofline.measure(args.device, bench.lm.model.dtype)
         bench.warm_up()
+        say(f"warm after {time.monotonic() - begun:.0f} s")
         rounds, started = [], time.monotonic()
         for number in range(args.rounds):
             at = time.monotonic()
             rounds.append(bench.round(number))
             say(f"round {number + 1}: {time.monotonic() - at:.0f} s; {rounds[-1]}")
+            # What is measured is kept at once: a round may be the last that there is time for.
+            lines = local_report.lines(args, bench, machine, rounds)
+            write(target, rounds, lines, begun)
             left = (args.budget or math.inf) - (time.monotonic() - started)
             if number + 1 < args.rounds and left < time.monotonic() - at:
                 say(f"the budget of {args.budget:.0f} s ends the measurement")
                 break
-        lines = report(args, bench, machine, rounds) + bench.memory_lines()
-        write(args, rounds, lines, begun)
+        lines += local_memory.lines(bench)
+        write(target, rounds, lines, begun)
+        print("\n".join(lines), flush=True)
         # After all that is to be kept: a compiler may take its time.
         if args.device == "cuda" and time.monotonic() - begun < (args.budget or math.inf):
-            write(args, rounds, lines + bench.engine_lines(), begun)
+            for line in local_engines.lines(bench):
+                print(line, flush=True)
+                lines.append(line)
+                write(target, rounds, lines, begun)
+        print(write(target, rounds, lines, begun), flush=True)
 
 
-def write(
-    args: argparse.Namespace, rounds: list[dict[str, Any]], lines: list[str], begun: float
-) -> None:
-    text = "\n".join([*lines, f"all of it: {time.monotonic() - begun:.0f} s"])
-    print(text, flush=True)
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        name = f"local_throughput-{args.device}-{datetime.date.today()}"
-        (args.out / f"{name}.txt").write_text(text + "\n", "utf-8")
-        (args.out / f"{name}.json").write_text(json.dumps(rounds, indent=2) + "\n", "utf-8")
+def free_name(folder: Path, device: str) -> Path:
+    """A dated name, without suffix, that no earlier result has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name, number = f"local_throughput-{device}-{datetime.date.today()}", 1
+    while any(folder.glob(f"{name}{f'-{number}' if number > 1 else ''}.*")):
+        number += 1
+    return folder / (name if number == 1 else f"{name}-{number}")
+
+
+def write(target: Path | None, rounds: list[dict[str, Any]], lines: list[str], begun: float) -> str:
+    """Keep what is known so far; the line that ends it."""
+    last = f"all of it: {time.monotonic() - begun:.0f} s"
+    if target:
+        target.with_name(f"{target.name}.txt").write_text("\n".join([*lines, last, ""]), "utf-8")
+        told = json.dumps(rounds, indent=2) + "\n"
+        target.with_name(f"{target.name}.json").write_text(told, "utf-8")
+    return last
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def report(
-    args: argparse.Namespace, bench: Bench, machine: roofline.Machine, rounds: list[dict[str, Any]]
-) -> list[str]:
-    """What a person reads: ratios with their bars, then what they are made of."""
-    first, alone = rounds[0]["ours"], rounds[0]["alone"]
-    shape = roofline.Shape.of(bench.lm.model)
-    prompt = first["prompt"]
-    bound = {
-        size: roofline.limit(machine, shape, size, prompt, args.new)
-        for size in sorted({1, *first["batches"]})
-    }
-    # At best: the seconds of all steps of all batches, and with the reading of the prompts.
-    steps = sum(n * args.new * bound[size].step for size, n in first["batches"].items())
-    every = steps + sum(n * bound[size].prefill for size, n in first["batches"].items())
-    ours = [r["ours"]["n"] / r["ours"]["seconds"] for r in rounds]
-    one = [1 / r["alone"]["seconds"] for r in rounds]
-    whole = [r["ours"]["tokens"] / r["ours"]["seconds"] for r in rounds]
-    generating = [r["ours"]["generating"] for r in rounds]
-    speed = [r["ours"]["tokens"] / r["ours"]["generating"] for r in rounds]
-    sizes = ", ".join(f"{size} ({n} of them)" for size, n in first["batches"].items())
-    tasks, around = task_ratios(rounds)
-    loads = [r["load"] for r in rounds]
-    times, share = BARS[args.device]
-    lines = [
-        f"local_throughput, {datetime.date.today()}: {bench.name}, {device_name(args, bench)}, "
-        f"{bench.lm.model.dtype}, load {min(loads):.1f} to {max(loads):.1f}",
-        "versions: " + ", ".join(f"{p} {version_of(p)}" for p in ("python", *PACKAGES)),
-        f"{len(rounds)} rounds, contenders in turn; median (min to max); {args.new} new tokens an "
-        "answer",
-        "",
-        f"ours / alone: {against([a / b for a, b in zip(ours, one, strict=True)], times)}",
-        f"  ours: {first['n']} answers a round, {spread(ours)} answers/s, {spread(whole)} tokens/s",
-        f"  alone: {alone['n']} answers a round ({args.alone} a task), {spread(one)} answers/s; "
-        f"the first and {args.alone_new - 1} further tokens of each timed, scaled to {args.new}",
-        f"our task / lm-eval's own: {against(tasks, 0.95)}",
-        f"  items a second of hk_fs_mcq_hk and gsm8k, {rounds[0]['tasks']['ours']['n']} answers of "
-        f"{args.alone_new} tokens to the same prompts; around generating, ms an item: ours "
-        f"{spread(around['ours'])}, lm-eval's own {spread(around['own'])}",
-        f"ours / limit of its steps: {against([steps / s for s in generating], share)}",
-        f"  generating: {spread(speed)} new tokens/s; batches of {sizes}",
-        f"ours / limit with the prompts' reading: {spread([every / s for s in generating])}",
-        "",
-        f"roofline: {machine.bandwidth / 1e9:.1f} GB/s, {machine.arithmetic / 1e12:.3f} TFLOP/s, "
-        "both measured",
-        f"  weights {shape.weight_bytes / 1e9:.2f} GB, cache {shape.cache_bytes / 1e3:.0f} kB a "
-        f"token, prompts of {prompt:.0f} tokens",
-    ]
-    for size, at in bound.items():
-        lines.append(
-            f"  batch {size}: a step {1000 * at.memory:.2f} ms by memory, "
-            f"{1000 * at.arithmetic:.2f} ms by arithmetic; prompts {1000 * at.prefill:.0f} ms; at "
-            f"most {at.decoding:.0f} tokens/s, {at.whole:.0f} with the prompts' reading"
-        )
-    halved = sum(r["ours"]["halved"] for r in rounds)
-    lines.append(f"memory ran out, and a batch was halved: {halved} times")
-    if first["peak"]:
-        lines.append(f"peak memory of the run: {first['peak'] / 1e9:.2f} GB")
-    return lines
-
-
-def task_ratios(rounds: list[dict[str, Any]]) -> tuple[list[float], dict[str, list[float]]]:
-    """Our task's items a second over lm-eval's, a round each; and what each task's own work is.
-
-    Both have the engine generate the same answers to the same prompts, which takes nearly all of
-    the time and has all of its noise.
-
-    Returns:
-        The ratios; by task, the milliseconds an item around generating.
-    """
-    around = {
-        name: [
-            1000
-            * (r["tasks"][name]["seconds"] - r["tasks"][name]["generating"])
-            / r["tasks"][name]["n"]
-            for r in rounds
-        ]
-        for name in ("ours", "own")
-    }
-    return [r["tasks"]["own"]["seconds"] / r["tasks"]["ours"]["seconds"] for r in rounds], around
-
-
-def device_name(args: argparse.Namespace, bench: Bench) -> str:
-    if args.device == "cuda":
-        return str(bench.torch.cuda.get_device_name())
-    return f"{os.cpu_count()} cores ({platform.machine()}), {bench.torch.get_num_threads()} threads"
-
-
-def version_of(package: str) -> str:
-    if package == "python":
-        return platform.python_version()
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
-
-
-def against(values: list[float], bar: float | None) -> str:
-    if bar is None:
-        return f"{spread(values)}; no bar on this device"
-    held = "held" if statistics.median(values) >= bar else "NOT HELD"
-    return f"{spread(values)}; bar {bar:g}: {held}"
-
-
-def spread(values: list[float]) -> str:
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 if __name__ == "__main__":

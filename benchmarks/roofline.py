@@ -8,7 +8,7 @@ The slower of the two sets the limit. Reading the prompt (prefill) comes before,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,20 @@ def limit(machine: Machine, shape: Shape, batch: int, prompt: float, new: int) -
         (shape.weight_bytes + batch * cached * shape.cache_bytes) / machine.bandwidth,
         batch * (2 * shape.weights + attention) / machine.arithmetic,
     )
+
+
+def seconds(
+    machine: Machine, shape: Shape, batches: Mapping[int, int], prompt: float, new: int
+) -> tuple[float, float]:
+    """Seconds of a run at best: of all its steps, and with the reading of its prompts.
+
+    Args:
+        batches: how many batches of each size.
+        prompt, new: as in `limit`.
+    """
+    bound = {size: limit(machine, shape, size, prompt, new) for size in batches}
+    steps = sum(n * new * bound[size].step for size, n in batches.items())
+    return steps, steps + sum(n * bound[size].prefill for size, n in batches.items())
 
 
 def measure(device: str, dtype: Any) -> Machine:
