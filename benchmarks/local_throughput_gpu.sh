@@ -38,7 +38,7 @@ run)
   if [ $# -eq 0 ]; then set -- --device cuda --shape qwen2.5-7b; fi
   # Eight minutes with what the wheels took. Each round is written as it ends, and engines that may
   # take their time to compile are tried last.
-  timeout $((470 - SECONDS)) "$python" benchmarks/local_throughput.py --budget 340 \
+  timeout $((470 - SECONDS)) "$python" benchmarks/local_throughput.py --budget 380 \
     --out "${OUT:-benchmarks/results}" "$@"
   ;;
 *)
