@@ -68,10 +68,10 @@ def answers(
     its own. Each begins with what memory holds of its own answers, at most the batch of the start,
     or half of the one for which memory ran out.
     """
-    at, most = 0, progress.batch
+    at, most, task = 0, progress.batch, ""
     while at < len(asked):
-        task = asked[at].key[0]
-        if at == 0 or asked[at - 1].key[0] != task:
+        if asked[at].key[0] != task:
+            task = asked[at].key[0]
             progress.batch = min(most, _holds(lm, asked[at]) or most)
         batch = [q for q in asked[at : at + progress.batch] if q.key[0] == task]
         begun = time.perf_counter()

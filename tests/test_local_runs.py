@@ -373,7 +373,7 @@ def test_what_lm_eval_answered_is_not_asked_again(tmp_path, job, small, monkeypa
     run = read_run(mine.folder)
     assert (len(run.rows), run.manifest["complete"]) == (18, True)
     assert job().todo == []
-    with pytest.raises(UserError, match=r"holds answers with dtype torch\.float32"):
+    with pytest.raises(UserError, match="holds answers with dtype"):
         job(model_args={"dtype": "float16"})
 
 

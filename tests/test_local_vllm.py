@@ -84,7 +84,6 @@ def stand_in(patch):
     patch.setattr(
         "importlib.metadata.version", lambda name: "0.11.0" if name == "vllm" else real(name)
     )
-    patch.setattr("transformers.AutoConfig.from_pretrained", lambda *_, **__: SimpleNamespace())
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +94,10 @@ def engine():
         from hk_fs_bench.vllm_model import CountingVLLM
 
         told = {"pretrained": "some/model", "tensor_parallel_size": 2}
-        yield CountingVLLM.create_from_arg_obj(told, {"batch_size": "auto"})
+        with pytest.MonkeyPatch.context() as config:
+            config.setattr("transformers.AutoConfig.from_pretrained", lambda *_, **__: None)
+            made = CountingVLLM.create_from_arg_obj(told, {"batch_size": "auto"})
+        yield made
     for name in loaded:
         sys.modules.pop(name, None)
 
