@@ -61,6 +61,9 @@ def _fault(row: Mapping[str, Any], task: prompts.Task) -> str | None:
         _is_number(n) and not math.isnan(n) for n in logprobs
     ):
         return "a token count, time or probability that is no number, or none that one can be"
+    by_probability = task.output_type == "multiple_choice"
+    if row["status"] == "ok" and bool(logprobs) != by_probability:
+        return "no option_logprobs" if by_probability else f"option_logprobs under {task.name}"
     if logprobs and len(logprobs) != len(LETTERS):
         return f"{len(logprobs)} option_logprobs, not 4"
     if row.get("sample") is not None and row["sample"] < 0:

@@ -38,7 +38,7 @@ def do_submit(args: argparse.Namespace) -> None:
         print(f"packed {submitting.submit(run, args.root, declared, how(args))}")
     print(
         "Now commit that folder, and nothing else, on a branch of its own, push it to your fork, "
-        "and open a pull request:\n"
+        "and open a pull request (with ?template=submission.md at the end of its address):\n"
         f"    git checkout -b submission && git add {args.root / 'submissions'} && "
         "git commit -m 'Submit a run'\n"
         "CI runs `python scripts/leaderboard.py validate` on it, as anybody can."

@@ -3,18 +3,20 @@
 import csv
 import io
 import json
+import random
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from hk_fs_bench import items, manifest, runs
 from hk_fs_bench.leaderboard import board as boards
 from hk_fs_bench.leaderboard import entries, export_eval_ever, export_tables, flags, ranking
-from hk_fs_bench.stats import mcnemar
+from hk_fs_bench.stats import Pooled, mcnemar, paired_bootstrap
 
 from .submissions import ROOT, Board, make_run, repack, small_edition
 
@@ -373,6 +375,22 @@ def test_ranks_agree_with_the_tests_of_pairs() -> None:
     assert ranking.rank({"a": {"x": 1.0}, "b": {"y": 0.0}})["b"]["best"] == 1
     assert ranking.rank({}) == {}
     assert ranking.rank({"a": {"x": 1.0, "y": 0.5}, "b": {"x": 1.0, "y": 1.0}})["a"]["worst"] == 2
+
+
+def test_shares_of_several_samples_are_told_apart_as_pairs_are() -> None:
+    chance = random.Random(3)
+    names = [f"q{i}" for i in range(60)]
+    shares = [
+        {name: chance.choices((0, 1 / 3, 2 / 3, 1), (4, 1, 1, 1 + k))[0] for name in names}
+        for k in range(6)
+    ]
+    table = np.array([[own[name] for name in names] for own in shares])
+    first, second = np.triu_indices(len(shares), 1)
+    pooled = [Pooled.of_means(list(own.values()), names) for own in shares]
+    pairs = zip(first.tolist(), second.tolist(), strict=True)
+    expected = [paired_bootstrap(pooled[i], pooled[j]).p for i, j in pairs]
+    assert ranking._bootstrap_of_all(table, first, second) == expected
+    assert min(expected) < 0.01 < 0.2 < max(expected)
 
 
 def test_rounding_is_for_figures_alone() -> None:

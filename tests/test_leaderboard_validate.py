@@ -236,8 +236,8 @@ MANIFESTS = {
         "meteor: 1.5 lies outside 0 to 1",
     ),
     "deep settings": (
-        put("run.protocol.generation_kwargs", {"a": {"b": {"c": {"d": 1}}}}),
-        "generation_kwargs.a",
+        put("run.protocol.generation_kwargs", {"a": [{"b": {"c": {"d": "x" * 1001}}}]}),
+        "generation_kwargs.a.0.b.c.d",
     ),
     "endless samples": (put("run.protocol.samples", 10**12), "run.protocol.samples"),
     "a thousand fields": (
@@ -639,6 +639,9 @@ def test_main_moving_on_is_no_fault_of_a_branch(repository: Board) -> None:
         ("file:///x", True),
         ("path=/mnt/data/x", True),
         ("org/model", False),
+        ("https://example.org/x?path=/doc/en/fs.pdf and https://example.org/a,/b/c", False),
+        ("https://example.org/ and /home/user/x", True),
+        ("Invalid URL (POST /v1/chat/completions)", False),
         ("-/60/60 and 1/2", False),
     ],
 )

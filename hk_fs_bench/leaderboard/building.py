@@ -66,13 +66,25 @@ def prepare(root: Path, how: How, base: str | None) -> tuple[Built, dict[str, An
 
 
 def read(root: Path) -> dict[str, Any] | None:
-    """The board of record; None where there is none, or nothing that can be read as one."""
-    try:
-        found = strict_json.parse((root / FILE).read_bytes())
-        found["entries"], found["dataset"]["version"]
-    except (OSError, strict_json.Fault, KeyError, TypeError):
+    """The board of record; None where there is none.
+
+    Raises:
+        UserError: a file that is none, as after a merge with conflicts.
+    """
+    path = root / FILE
+    if not path.is_file():
         return None
-    return dict(found)
+    try:
+        found = strict_json.parse(path.read_bytes())
+        str(found["dataset"]["version"])
+        for entry in found["entries"]:
+            entry["slug"], entry["key"], entry["tasks"].items()
+        return dict(found)
+    except (OSError, strict_json.Fault) as error:
+        why = str(error)
+    except (KeyError, TypeError, AttributeError):
+        why = "it holds no entries as `build` writes them"
+    raise UserError(f"{path} is no board ({why}); delete it, and build it from the submissions")
 
 
 def write(root: Path, how: How, content: Mapping[str, Any], made: Built) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,12 +23,16 @@ from hk_fs_bench.leaderboard.strict_json import Fault
 from hk_fs_bench.open_metrics import Wanted
 from hk_fs_bench.runs import Run
 
+# More than this many processes at once no system of ours takes, and no board needs.
+MOST_PROCESSES = 8
 # Submissions that are scored together: one start of Java for all of them.
 CHUNK = 25
+# Values of a temperature or of do_sample by which nothing is drawn.
+_NOT_SAMPLED = ("none", "false", "0", "0.0")
 # What is kept of a submission without a fault.
 _KEPT = ("manifest", "words", "differences", "recomputed")
 # What of a model's name says that it converses, where its run does not know of a template.
-_CHATS = ("instruct", "chat", "-it")
+_CHATS = re.compile(r"(?<![a-z0-9])(?:instruct|chat|it)(?![a-z0-9])", re.I)
 
 
 @dataclass
@@ -35,7 +40,8 @@ class Checked:
     """A submission, what is wrong with it, and what follows from its rows.
 
     `words`: as `echoes.words_of`. `recomputed` is on the newest edition. `differences`: claims with
-    an older signature. `path`: where the result is kept.
+    an older signature. `unchecked`: what the full check could not recompute. `path`: where the
+    result is kept.
     """
 
     slug: str
@@ -43,6 +49,7 @@ class Checked:
     faults: list[str] = field(default_factory=list)
     words: dict[str, Any] | None = None
     differences: list[dict[str, Any]] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
     recomputed: Recomputed | None = None
     path: Path | None = None
 
@@ -75,7 +82,7 @@ class _Ready:
 def check(folders: Sequence[Path], how: How) -> list[Checked]:
     """Check each submission for itself, in the order given."""
     chunks = [folders[i : i + CHUNK] for i in range(0, len(folders), CHUNK)]
-    workers = min(len(chunks), os.cpu_count() or 1)
+    workers = min(len(chunks), os.cpu_count() or 1, MOST_PROCESSES)
     if workers < 2:
         return [one for chunk in chunks for one in _check_chunk(chunk, how)]
     from concurrent.futures import ProcessPoolExecutor
@@ -99,7 +106,7 @@ def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
     for one, folder in zip(found, folders, strict=True):
         basis = (editions.current.sha256, editions.versions, folder.name in how.merged)
         one.path = None if how.full else kept.path_of(folder, *basis)
-        if (known := kept.read(one.path)) is not None:
+        if (known := kept.read(one.path, _KEPT)) is not None:
             for name in _KEPT:
                 setattr(one, name, known[name])
         elif (whole := _read(one, folder, editions, how)) is not None:
@@ -117,6 +124,8 @@ def _score(ready: Sequence[_Ready], editions: Editions, how: How) -> None:
         for one, result in _recomputed(own, [one.run for one in own], edition, how.wanted):
             faults, differences = claims.compare(one.claims, result["scores"], how.full)
             one.checked.faults += faults
+            if how.full:
+                one.checked.unchecked = list(claims.unchecked(one.claims, result["scores"]))
             one.checked.differences = differences
             if edition is editions.current and not how.full:
                 one.checked.recomputed = result
@@ -141,15 +150,16 @@ def _recomputed(
         return
     except CantCompute:
         raise
-    except UserError:
+    except Exception:  # Whatever a stranger's rows do to the scorer.
         pass
     for one, run in zip(ready, runs, strict=True):
         try:
             (result,) = recompute([run], edition, wanted)
         except CantCompute:
             raise
-        except UserError as error:
-            one.checked.faults.append(f"can't be scored: {error}")
+        except Exception as error:
+            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            one.checked.faults.append(f"can't be scored: {kind}{error}")
         else:
             yield one, result
 
@@ -190,7 +200,7 @@ def _whole(checked: Checked, entry: Entry, editions: Editions, how: How) -> _Rea
     )
     checked.faults += [f"predictions.jsonl: {line}" for line in faults]
     checked.words = echoes.words_of(found)
-    if checked.faults:
+    if faults:
         return None
     return _Ready(
         checked,
@@ -238,15 +248,15 @@ def _manifest_faults(
                 f"{task.name} was asked in version {version} from another template than version "
                 f"{task.version} here; update the checkout and run it again"
             )
-    chats = any(word in model["id"].lower() for word in _CHATS)
-    if not protocol.get("chat_template_used") and (
-        protocol.get("model_has_chat_template") or chats
-    ):
+    has_template = protocol.get("model_has_chat_template")
+    if has_template is None:
+        has_template = not merged and bool(_CHATS.search(model["id"]))
+    if not protocol.get("chat_template_used") and has_template:
         yield (
             "a chat model that ran without its template was asked wrongly; run it again with "
             "--apply_chat_template"
         )
-    if protocol["regime"] == "greedy" and (sent := _sampling(protocol)):
+    if not merged and protocol["regime"] == "greedy" and (sent := _sampling(protocol)):
         yield f"run.protocol.regime is greedy, and {sent} was sent"
     days = {"date": manifest["date"], "run.started_at": run.get("started_at")}
     price = run.get("price") or {}
@@ -264,11 +274,14 @@ def _sampling(protocol: Mapping[str, Any]) -> str | None:
     """The setting by which a run sampled, as name and value; None where none did."""
     held: list[Any] = [protocol.get("parameters_sent"), protocol.get("generation_kwargs")]
     while held:
-        for name, value in (held.pop() or {}).items():
-            if isinstance(value, Mapping):
-                held.append(value)
-            elif value and name in ("temperature", "do_sample"):
-                return f"{name} {value}"
+        value = held.pop()
+        if isinstance(value, Mapping):
+            held += value.values()
+            for name in ("temperature", "do_sample"):
+                if str(value.get(name)).lower() not in _NOT_SAMPLED:
+                    return f"{name} {value[name]}"
+        elif isinstance(value, list):
+            held += value
     return None
 
 

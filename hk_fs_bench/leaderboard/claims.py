@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hk_fs_bench.leaderboard import safe_text
+from hk_fs_bench.metrics import bertscore
 
 # Figures of a task that a submission states; those of open answers stand under `metrics`.
 COUNTS = ("answered", "readable", "statuses", "tokens", "seconds", "usd")
@@ -18,6 +19,7 @@ _MEAN = ("mean", "n", "unit", "ci95", "interval", "reason", "definition", "signa
 _RANGES = {"meteor": (0.0, 1.0), "bertscore_f1": (-1.0, 1.0)}
 # METEOR over the corpus is no mean of its rows, but near it: half a point apart over 100 answers.
 _METEOR_FROM_MEAN = 0.03
+_NOT_ASKED = "name its encoder with --bertscore-model"
 
 Figures = Mapping[str, Any]
 
@@ -85,15 +87,17 @@ def compare(
         for name in (*COUNTS, *FIGURES):
             if (name in claim) != (name in mine):
                 what = "has no such figure" if name in claim else "it is missing"
-                faults.append(f"{task}: {name}: {what}")
+                faults += [f"{task}: {name}: {what}"] if current else []
             elif name in claim:
                 own = _only(mine[name], _FIGURE) if name in FIGURES else _bare(mine[name])
                 _settle(task, name, claim, claim[name], own, current, faults, differences)
         for name, figure in (claim.get("metrics") or {}).items():
-            faults += [f"{task}: {line}" for line in _metric_faults(name, figure, claim)]
             own = (mine.get("metrics") or {}).get(name)
+            if is_recorded(name):
+                lines = _metric_faults(name, figure, claim, mine["items"])
+                faults += [f"{task}: {line}" for line in lines]
             if own is None or own["value"] is None:
-                if not is_recorded(name):
+                if not is_recorded(name) and current:
                     faults.append(f"{task}: {name} is no metric of this task")
                 continue
             if is_recorded(name) and not full:
@@ -116,6 +120,15 @@ def compare(
                     f"{task}: {name} is missing; score the run with all of the usual metrics"
                 )
     return faults, differences
+
+
+def unchecked(claims: Mapping[str, Figures], scores: Figures) -> Iterator[str]:
+    """Of what only the full check recomputes, what it could not here, and why."""
+    for task, claim in claims.items():
+        for name in filter(is_recorded, claim.get("metrics") or {}):
+            own = (scores["tasks"][task].get("metrics") or {}).get(name) or {}
+            if own.get("value") is None:
+                yield f"{task}: {name} was not recomputed: {own.get('reason') or _NOT_ASKED}"
 
 
 def _settle(
@@ -171,29 +184,32 @@ def _is_number(value: Any) -> bool:
 
 
 def _column(kind: str, signature: str) -> str:
-    """The name of the column that a metric of another encoder than the usual one has."""
+    """The name of a metric's column by its signature."""
     if kind != "bertscore_f1":
         return kind
     parts = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
-    return f"{kind}:{parts.get('model', '').split('@')[0]}-L{parts.get('layer')}"
+    return bertscore.column(parts.get("model", "").split("@")[0], parts.get("layer"))
 
 
-def _metric_faults(name: str, figure: Figures, claim: Figures) -> Iterator[str]:
-    """Range, interval and mean of a metric that is taken as it stands."""
-    if not is_recorded(name):
-        return
+def _metric_faults(name: str, figure: Figures, claim: Figures, items: int) -> Iterator[str]:
+    """What is wrong with a metric that is taken as it stands: name, n, range, interval, mean."""
     value, kind = figure["value"], name.split(":")[0]
     low, high = _RANGES[kind]
     rows = (claim.get("recorded_rows") or {}).get(name)
     if value is None or not str(figure.get("signature")).startswith(f"{kind}|"):
         yield f"{name} has no value, or no signature of its own; leave it out"
         return
-    if name not in (kind, column := _column(kind, str(figure["signature"]))):
+    if name != (column := _column(kind, str(figure["signature"]))):
         yield f"{name}: by its signature it is {column}"
     if not low <= value <= high:
         yield f"{name}: {value} lies outside {low:g} to {high:g}"
-    if (interval := figure["ci95"]) is not None and not interval[0] <= value <= interval[1]:
-        yield f"{name}: {value} lies outside its own interval {interval}"
+    if (interval := figure["ci95"]) is not None:
+        if not low <= interval[0] < interval[1] <= high:
+            yield f"{name}: {interval} is no interval between {low:g} and {high:g}"
+        elif not interval[0] <= value <= interval[1]:
+            yield f"{name}: {value} lies outside its own interval {interval}"
+    if not 0 < figure["n"] <= items or figure["unit"] != "questions":
+        yield f"{name}: n is {figure['n']} {figure['unit'][:40]}, of {items} questions"
     if not rows or len(rows) != claim["answered"] or None in rows:
         yield f"{name}: recorded_rows has {len(rows or [])} values for {claim['answered']} answers"
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,18 @@ _MOST = 20
 
 
 @dataclass(frozen=True)
+class Speaker:
+    """An entry: its model, and what it said. One `line` is an entry and its own corrections."""
+
+    slug: str
+    model: str
+    line: str
+    words: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Echo:
-    """An entry's long answers: `same` of all `of` are the other entry's, word for word.
+    """`same` of an entry's `of` long answers are, word for word, the other entry's too.
 
     `every`: so are all its answers, short ones too.
     """
@@ -32,49 +42,51 @@ class Echo:
 
     @property
     def told(self) -> str:
-        """In words, for a reader."""
-        if self.every:
-            return f"gives the very answers of {self.other}, all of them word for word"
-        return f"gives {self.same} of its {self.of} long answers word for word as {self.other} does"
+        """In words, for a reader; who had them first is not known."""
+        shares = (
+            f"{self.same} of its {self.of} long answers are word for word those of {self.other}"
+        )
+        return f"{shares}, another model's"
 
 
 def words_of(rows: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
     """What tells one model's words from another's, whatever stands beside them.
 
     Returns:
-        `every`: one hash of all outputs, in whatever order; `long`: a short hash of each long one.
+        `every`: one hash of all outputs, in whatever order; `long`: a short hash of each long one
+        that was given once, for what is said to every question tells nothing.
     """
     told = sorted((*key, row.get("output") or "") for key, row in rows.items())
-    long = {(item, text.strip()) for *_, item, _, _, text in told if len(text.strip()) >= _LONG}
+    long = Counter(text.strip() for *_, text in told if len(text.strip()) >= _LONG)
     return {
         "every": _hash(repr(told)),
-        "long": sorted(_hash(f"{item} {text}")[:12] for item, text in long),
+        "long": sorted(_hash(text)[:12] for text, times in long.items() if times == 1),
     }
 
 
-def echoes(entries: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[str, Echo]:
-    """Entries whose words are those of one before them that has another model's name.
-
-    Args:
-        entries: (slug, model, `words_of` its rows), the oldest first.
-    """
-    found: dict[str, Echo] = {}
-    every: dict[str, tuple[str, str]] = {}
-    said: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for slug, model, words in entries:
-        long = words["long"]
-        shared = Counter(
-            other for one in long for other, whose in said[one] if whose != model
-        ).most_common(1)
-        first, whose = every.setdefault(words["every"], (slug, model))
-        if whose != model:
-            found[slug] = Echo(first, len(long), len(long), True)
-        elif shared and len(long) >= _FEWEST and shared[0][1] >= _SHARE * len(long):
-            found[slug] = Echo(*shared[0], len(long), False)
-        for one in long:
+def echoes(speakers: Sequence[Speaker]) -> dict[str, Echo]:
+    """Each entry whose words another entry with another model's name has too."""
+    said: dict[str, list[Speaker]] = defaultdict(list)
+    for own in speakers:
+        for one in own.words["long"]:
             if len(said[one]) < _MOST:
-                said[one].append((slug, model))
+                said[one].append(own)
+    by_slug = {own.slug: own for own in speakers}
+    found: dict[str, Echo] = {}
+    for own in speakers:
+        long = own.words["long"]
+        shared = Counter(
+            other.slug for one in long for other in said[one] if _are_two(own, other)
+        ).most_common(1)
+        if shared and len(long) >= _FEWEST and shared[0][1] >= _SHARE * len(long):
+            slug, same = shared[0]
+            every = own.words["every"] == by_slug[slug].words["every"]
+            found[own.slug] = Echo(slug, same, len(long), every)
     return found
+
+
+def _are_two(one: Speaker, two: Speaker) -> bool:
+    return one.line != two.line and one.model.lower() != two.model.lower()
 
 
 def _hash(text: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -35,15 +36,15 @@ def path_of(folder: Path, *basis: object) -> Path | None:
     return _folder() / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
-def read(path: Path | None) -> dict[str, Any] | None:
-    """What was kept, or None; a file that can't be read is as good as none."""
+def read(path: Path | None, names: Sequence[str]) -> dict[str, Any] | None:
+    """What was kept under these names, or None; a file that can't be used is as good as none."""
     if path is None:
         return None
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and found.keys() >= set(names) else None
 
 
 def write(path: Path | None, value: dict[str, Any]) -> None:
@@ -69,7 +70,7 @@ def _code() -> str:
     root = Path(__file__).resolve().parent.parent
     paths = [p for p in root.rglob("*.py") if "site" not in p.relative_to(root).parts]
     paths += [*root.glob("data/*"), *prompts.tasks_folder().glob("*")]
-    paths += (root.parent / "leaderboard" / "schema").glob("*.json")
+    paths += entries.schema_folder().glob("*.json")
     digest = hashlib.sha256("|".join(map(version, _LIBRARIES)).encode())
     for path in sorted(paths):
         if path.is_file():

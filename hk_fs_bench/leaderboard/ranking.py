@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.comparing import FREE, LEVEL
 from hk_fs_bench.stats import Pooled, mcnemar, paired_bootstrap, rank_ranges
+from hk_fs_bench.stats.intervals import RESAMPLES, resampled
 from hk_fs_bench.stats.paired import holm
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 Shares = Mapping[str, float]
+
+# Every number of answers to a question up to 16 divides it.
+_PARTS = 720_720
 
 _mcnemar = lru_cache(maxsize=None)(mcnemar)
 
@@ -88,6 +92,8 @@ def _separated(shares: Sequence[Shares]) -> Flags:
         return apart
     if np.isin(table[~np.isnan(table)], (0.0, 1.0)).all():
         p = _mcnemar_of_all(table, first, second)
+    elif not np.isnan(table).any():
+        p = _bootstrap_of_all(table, first, second)
     else:
         pooled = [Pooled.of_means(list(own.values()), list(own)) for own in shares]
         pairs = zip(first.tolist(), second.tolist(), strict=True)
@@ -106,3 +112,28 @@ def _mcnemar_of_all(table: Floats, first: Any, second: Any) -> list[float]:
     only = (right @ wrong.T).astype(int)
     one, two = only[first, second].tolist(), only[second, first].tolist()
     return [_mcnemar(min(a, b), max(a, b)) for a, b in zip(one, two, strict=True)]
+
+
+def _bootstrap_of_all(table: Floats, first: Any, second: Any) -> list[float]:
+    """p of every pair as `paired_bootstrap` has it, where all have answered the same questions.
+
+    One set of resamples serves them all: hundreds of entries make tens of thousands of pairs.
+    """
+    import numpy as np
+
+    questions = table.shape[1]
+    if questions < 2:
+        return [1.0] * len(first)
+    # Shares of a few samples are whole numbers of parts, of which sums have no rounding.
+    parts = table * _PARTS
+    whole = np.rint(parts)
+    exact = whole if np.allclose(parts, whole, rtol=0, atol=1e-6) else parts
+    drawn = resampled(exact.T, lambda sums: sums, RESAMPLES)
+    least = 2.0 ** (1 - questions)
+    p = np.ones((len(table), len(table)))
+    for one in range(len(table) - 1):
+        apart = drawn[:, one, None] - drawn[:, one + 1 :]
+        sides = np.minimum((apart <= 0).sum(axis=0), (apart >= 0).sum(axis=0))
+        p[one, one + 1 :] = np.minimum(1.0, np.maximum(2 * (sides + 1) / (RESAMPLES + 1), least))
+    found: list[float] = p[first, second].tolist()
+    return found

@@ -42,14 +42,14 @@ def rescore(root: Path, how: How, base: str | None = None) -> Built:
         }
         for change in found
     ]
-    if rows:
-        path = root / LOG
-        try:
-            log = path.read_text("utf-8") if path.is_file() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} can't be read: {error}") from None
-        write_text(path, log + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    path = root / LOG
+    try:
+        log = path.read_text("utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} can't be read: {error}") from None
     building.write(root, how, content, made)
+    if rows:
+        write_text(path, log + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     made.done += [
         f"{r['entry']}: {r['task']}: {r['figure']}: {r['old']} → {r['new']}" for r in rows
     ]

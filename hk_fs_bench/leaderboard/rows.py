@@ -44,6 +44,9 @@ class _Usage(_Strict):
 
 class _Performance(_Strict):
     latency_ms: Milliseconds | None = None
+    # Of local runs: the answer's share of its batch, and how many answers that had.
+    batch_share_ms: Milliseconds | None = None
+    batch: Count | None = None
 
 
 class _Row(_Strict):

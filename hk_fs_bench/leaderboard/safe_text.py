@@ -29,6 +29,9 @@ def settings() -> dict[str, Any]:
     return found
 
 
+_ADDRESS = re.compile(r"https?://\S*", re.I)
+
+
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{one})" for one in settings()[name]))
@@ -47,11 +50,12 @@ def strings(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
             yield from strings(inner, f"{place}[{number}]")
 
 
-def unprintable(text: str, lines: bool = False) -> str | None:
+def unprintable(text: str, lines: bool = False, edges: bool = False) -> str | None:
     """What in a text would deceive a reader's eye, or None.
 
     Control and direction characters, invisible ones, halves of characters, letters in a form that
     looks like another spelling (NFC is expected), blanks at an end. `lines`: line feeds may stand.
+    `edges`: blanks may stand at an end.
     """
     for char in text:
         kind = unicodedata.category(char)
@@ -59,7 +63,7 @@ def unprintable(text: str, lines: bool = False) -> str | None:
             continue
         if kind in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs") or _UNSEEN.match(char):
             return f"control or direction characters, or invisible ones (U+{ord(char):04X})"
-    if text != text.strip():
+    if not edges and text != text.strip():
         return "a blank at its beginning or end"
     if not unicodedata.is_normalized("NFC", text):
         return "letters that are not in Unicode's form NFC"
@@ -86,7 +90,7 @@ def secret(text: str) -> str | None:
 
 def local_path(text: str) -> str | None:
     """The first path of a machine in a text, or None. Web addresses are none."""
-    found = _pattern("paths").search(text)
+    found = _pattern("paths").search(_ADDRESS.sub(" ", text))
     return None if found is None else found[0][:60]
 
 

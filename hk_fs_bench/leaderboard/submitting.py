@@ -6,12 +6,14 @@ import datetime
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from hk_fs_bench import items, lm_eval_runs, runs
 from hk_fs_bench.errors import UserError
@@ -133,8 +135,11 @@ def _known_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
             value = {k: v for k, v in value.items() if k in inner}
         if name in manifest:
             found[name] = value
-    if isinstance(model := found.get("model"), dict) and model.get("deployment") != "api":
-        model.pop("endpoint", None)
+    if isinstance(model := found.get("model"), dict):
+        host = urlsplit(str(model.get("endpoint"))).hostname or ""
+        # The address of a machine of one's own tells of that machine, and nobody can reach it.
+        if model.get("deployment") != "api" or not re.search(r"\.[a-z][a-z0-9-]*$", host):
+            model.pop("endpoint", None)
     if isinstance(software := found.get("software"), dict):
         found["software"] = {
             k: v if isinstance(v, int | float | None) and not isinstance(v, bool) else str(v)

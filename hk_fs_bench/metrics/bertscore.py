@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 MODEL, LAYERS = "roberta-large", 17
 
 
+def column(encoder: str, layer: object) -> str:
+    """The name of an encoder's figures: the usual one's has no suffix."""
+    usual = (encoder, str(layer)) == (MODEL, str(LAYERS))
+    return "bertscore_f1" if usual else f"bertscore_f1:{encoder}-L{layer}"
+
+
 @dataclass(frozen=True)
 class BertScore:
     """BERTScore of one run: F1 as the metric, (precision, recall, F1) of each answer.
@@ -59,9 +65,7 @@ class BertScorer:
     @property
     def column(self) -> str:
         """The name of the figures: another encoder's are another column."""
-        if (self.encoder.name, self.encoder.layers) == (MODEL, LAYERS):
-            return "bertscore_f1"
-        return f"bertscore_f1:{self.encoder.name}-L{self.encoder.layers}"
+        return column(self.encoder.name, self.encoder.layers)
 
     @property
     def signature(self) -> str:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Name = TypeVar("Name", bound=str)
 
+# Shares of three samples don't sum exactly; a difference below this is none.
+_ZERO = 1e-12
+
 
 def mcnemar(first_only: int, second_only: int) -> float:
     """Exact two-sided p of McNemar's test (McNemar 1947, Psychometrika 12:153).
@@ -105,7 +108,7 @@ def paired_bootstrap(
     interval = percentiles(drawn) if len(drawn) else None
     if interval is None:
         return Estimate(value, len(shared), unit, interval="none: too few to resample")
-    sides = min((drawn <= 0).sum(), (drawn >= 0).sum())
+    sides = min((drawn <= _ZERO).sum(), (drawn >= -_ZERO).sum())
     p = min(1.0, max(2 * (int(sides) + 1) / (len(drawn) + 1), 2.0 ** (1 - len(shared))))
     how = f"paired bootstrap over {unit}, {resamples} draws"
     if interval[1] - interval[0] < 1e-12:

@@ -30,8 +30,8 @@ Answers = Callable[[str], Mapping[tuple[str, str], str]]
 options: open answers, and the answers to multiple-choice questions that could not be read.
 A function that another process can call."""
 
-# Entries from which on more than one process writes the pages.
-_MANY = 10
+# Entries from which on more than one process writes the pages, and how many at most.
+_MANY, _PROCESSES = 10, 8
 # What the folder of a site holds; anything else in it is somebody's, and is not replaced.
 _OURS = ("index.html", "plots.html", "questions.html", "entries", "questions", "static")
 
@@ -79,7 +79,7 @@ def _write_pages(
     leaderboard: Mapping[str, Any], dataset: Dataset, answers: Answers | None, folder: Path
 ) -> int:
     """Write every page, those of a large board in as many processes as there are cores."""
-    parts = os.cpu_count() or 1 if len(leaderboard["entries"]) >= _MANY else 1
+    parts = min(os.cpu_count() or 1, _PROCESSES) if len(leaderboard["entries"]) >= _MANY else 1
     if parts == 1:
         return _write_part(leaderboard, dataset, answers, folder, 0, 1)
     from concurrent.futures import ProcessPoolExecutor

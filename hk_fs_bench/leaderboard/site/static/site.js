@@ -175,7 +175,10 @@
       writeAddress();
     });
   });
-  window.addEventListener("hashchange", readAddress);
+  window.addEventListener("hashchange", () => {
+    // A link to a place of the page is no state of the table.
+    if (!location.hash || location.hash.includes("=")) readAddress();
+  });
 
   form.hidden = false;
   readAddress();
