@@ -61,11 +61,12 @@ def _fault(row: Mapping[str, Any], task: prompts.Task) -> str | None:
         _is_number(n) and not math.isnan(n) for n in logprobs
     ):
         return "a token count, time or probability that is no number, or none that one can be"
-    by_probability = task.output_type == "multiple_choice"
-    if row["status"] == "ok" and bool(logprobs) != by_probability:
-        return "no option_logprobs" if by_probability else f"option_logprobs under {task.name}"
     if logprobs and len(logprobs) != len(LETTERS):
         return f"{len(logprobs)} option_logprobs, not 4"
+    by_probability = task.output_type == "multiple_choice"
+    if row["status"] == "ok" and bool(logprobs) != by_probability:
+        # They would decide in place of what the model wrote.
+        return "no option_logprobs" if by_probability else f"option_logprobs under {task.name}"
     if row.get("sample") is not None and row["sample"] < 0:
         return f"the sample {row['sample']}; samples count from 0"
     variants = [f"rot{turn}" for turn in range(task.rotations)] if task.rotations > 1 else [""]

@@ -59,7 +59,7 @@ def do_validate(args: argparse.Namespace) -> bool:
 def do_draft(args: argparse.Namespace) -> None:
     from hk_fs_bench import draft_files
 
-    show(draft_files.write_drafts(**{k: v for k, v in vars(args).items() if k != "run"}))
+    show(draft_files.write_drafts(**{k: v for k, v in vars(args).items() if k != "run_command"}))
 
 
 def do_import(args: argparse.Namespace) -> None:

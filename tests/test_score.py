@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hk_fs_bench import items, lm_eval_runs, report_notes, runs, scoring
+from hk_fs_bench import items, lm_eval_runs, report_notes, runs, scored_rows, scoring
 from hk_fs_bench.errors import UserError
+from hk_fs_bench.prompts import load_task
 from tests.lm_eval_output import STAMP, write
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -452,14 +453,15 @@ def test_runs_of_two_editions_are_told_apart(tmp_path, dataset):
 
 def test_a_tie_of_likeliest_letters_is_no_choice(tmp_path, dataset):
     run = lm_eval_runs.convert(write(tmp_path, {"hk_fs_mcq_hk": ["x"] * 2}))
-    tie, clear = run.rows.values()
+    name = "hk_fs_mcq_hk_ll"
+    rows = {(name, *key[1:]): row | {"task": name} for key, row in run.rows.items()}
+    tie, clear = rows.values()
     tie["option_logprobs"], clear["option_logprobs"] = [-1.0, -1.0, -2.0, -3.0], [-3, -2, -1, -4]
-    scores = scoring.score(run, dataset)
-    assert scores["tasks"]["hk_fs_mcq_hk"]["statuses"]["ambiguous"] == 1
-    (first, second) = (
-        json.loads(line) for line in (run.folder / "items.jsonl").read_text().splitlines()
-    )
-    assert (first["value"], second["value"]) == (None, "C")
+    found = scored_rows.rows_of(runs.Run(run.folder, run.manifest, rows), dataset, load_task(name))
+    assert [(row["value"], row["status"]) for row in found] == [(None, "ambiguous"), ("C", "valid")]
+    clear["option_logprobs"] = None
+    with pytest.raises(UserError, match="no option_logprobs"):
+        scored_rows.rows_of(runs.Run(run.folder, run.manifest, rows), dataset, load_task(name))
 
 
 def test_lost_rows_make_a_run_incomplete_whatever_its_manifest_says(tmp_path, dataset):
