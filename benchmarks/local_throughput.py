@@ -68,6 +68,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, help="answers at once, at most")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, help="seconds for all rounds")
+    # What the process is told that measures memory on a CPU; see local_memory.py.
+    parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help="folder for a dated result file")
     args = parser.parse_args()
     for name, value in DEFAULTS[args.device].items():
@@ -82,9 +84,12 @@ def main() -> None:
     args = arguments()
     os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
     logging.getLogger("lm_eval").setLevel("ERROR")
-    target = free_name(args.out, args.device) if args.out else None
+    target = free_name(args.out, args.device) if args.out and not args.memory else None
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, Path(folder))
+        if args.memory:
+            print("\n".join(local_memory.lines(bench)))
+            return
         say(f"loaded after {time.monotonic() - begun:.0f} s")
         machine = roofline.measure(args.device, bench.lm.model.dtype)
         bench.warm_up()
@@ -101,7 +106,10 @@ def main() -> None:
             if number + 1 < args.rounds and left < time.monotonic() - at:
                 say(f"the budget of {args.budget:.0f} s ends the measurement")
                 break
-        lines += local_memory.lines(bench)
+        if args.device == "cuda":
+            lines += local_memory.lines(bench)
+        else:
+            lines += local_memory.in_a_process([__file__, *sys.argv[1:], "--memory"])
         write(target, rounds, lines, begun)
         print("\n".join(lines), flush=True)
         # After all that is to be kept: a compiler may take its time.
