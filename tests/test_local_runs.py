@@ -135,6 +135,12 @@ def test_a_lower_limit_after_a_killed_run_is_a_run_that_is_not_whole(job):
     lower = job(limit=2)
     progress = local_runs.run(lower, load=lambda _: Engine())
     assert progress.answered == len(lower.todo)
+    # Of the part: what it had answered beyond that limit, too.
+    own = read_run(lower.part)
+    assert (own.manifest["complete"], sum(own.manifest["planned"].values())) == (
+        True,
+        len(own.rows),
+    )
     run = read_run(lower.folder)
     assert (run.manifest["complete"], run.manifest["planned"]) == (False, dict.fromkeys(TASKS, 9))
     assert run.manifest["stopped"] is None
