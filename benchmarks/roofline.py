@@ -20,6 +20,10 @@ class Machine:
     bandwidth: float
     arithmetic: float
 
+    def or_better(self, other: Machine) -> Machine:
+        """The higher of each rate."""
+        return Machine(max(self.bandwidth, other.bandwidth), max(self.arithmetic, other.arithmetic))
+
 
 @dataclass(frozen=True)
 class Shape:

@@ -38,6 +38,11 @@ def test_the_limit_by_hand(roofline):
     assert roofline.limit(machine, shape, 10, prompt=10, new=20).prefill == 1.28
 
 
+def test_a_machine_is_what_it_was_at_best(roofline):
+    slow, busy = roofline.Machine(1.0, 9.0), roofline.Machine(2.0, 3.0)
+    assert slow.or_better(busy) == busy.or_better(slow) == roofline.Machine(2.0, 9.0)
+
+
 def test_two_tasks_are_compared_by_all_their_seconds(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import local_report
