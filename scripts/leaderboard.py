@@ -35,7 +35,8 @@ def do_submit(args: argparse.Namespace) -> None:
         links=links,
     )
     for run in args.run:
-        print(f"packed {submitting.submit(run, args.root, declared, how(args))}")
+        folder, notes = submitting.submit(run, args.root, declared, how(args))
+        print("\n".join([f"packed {folder}", *notes]))
     print(
         "Now commit that folder, and nothing else, on a branch of its own, push it to your fork, "
         "and open a pull request (with ?template=submission.md at the end of its address):\n"

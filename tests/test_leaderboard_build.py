@@ -15,7 +15,14 @@ import yaml
 
 from hk_fs_bench import items, manifest, runs
 from hk_fs_bench.leaderboard import board as boards
-from hk_fs_bench.leaderboard import entries, export_eval_ever, export_tables, flags, ranking
+from hk_fs_bench.leaderboard import (
+    entries,
+    export_eval_ever,
+    export_tables,
+    flags,
+    ranking,
+    schemas,
+)
 from hk_fs_bench.stats import Pooled, mcnemar, paired_bootstrap
 
 from .submissions import ROOT, Board, make_run, repack, small_edition
@@ -66,10 +73,10 @@ def by_model(board: Board) -> dict[str, dict]:
 
 
 def test_the_board_has_the_form_of_its_schema(made: Board) -> None:
-    errors = list(entries.validator("leaderboard").iter_errors(made.content))
+    errors = list(schemas.validator("leaderboard").iter_errors(made.content))
     assert not errors, errors[0].message
     for name in ("leaderboard", "submission"):
-        validator = entries.validator(name)
+        validator = schemas.validator(name)
         validator.check_schema(validator.schema)
 
 
@@ -135,7 +142,7 @@ def test_a_machine_of_ones_own_is_not_free(board: Board) -> None:
     assert figures["usd"]["mean"] is None
     assert "a machine of the submitter's own" in figures["usd"]["reason"]
     assert figures["per_correct"]["usd"]["value"] is None
-    assert not list(entries.validator("leaderboard").iter_errors(board.content))
+    assert not list(schemas.validator("leaderboard").iter_errors(board.content))
 
 
 def test_sources_in_the_rows_are_a_search_whatever_the_run_says(board: Board) -> None:
@@ -325,7 +332,7 @@ def test_studies_stand_beside_the_very_answers(board: Board) -> None:
     assert found["acme/tiny-1"]["human"][0]["accuracy"]["value"] == 0.6
     assert found["acme/tiny-1"]["judge"] is None
     assert found["org/open-1"]["human"] is None
-    assert not list(entries.validator("leaderboard").iter_errors(board.content))
+    assert not list(schemas.validator("leaderboard").iter_errors(board.content))
     (folder / "spring.json").write_text('{"schema_version": NaN}', "utf-8")
     done = board("build")
     assert done.returncode == 2
@@ -345,7 +352,7 @@ def test_practitioners_stand_beside_the_models_and_out_of_the_ranks(board: Board
     assert done.returncode == 0, done.stdout + done.stderr
     del held["format"]
     assert board.content == before | {"human_baseline": held}
-    assert not list(entries.validator("leaderboard").iter_errors(board.content))
+    assert not list(schemas.validator("leaderboard").iter_errors(board.content))
     path.write_text('{"format": 1}', "utf-8")
     done = board("build")
     assert done.returncode == 2

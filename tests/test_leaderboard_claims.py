@@ -168,6 +168,12 @@ RECORDED: dict[str, tuple[str, dict[str, Any], str | None]] = {
         "by its signature it is bertscore_f1:evil/mine-L3",
     ),
     "n past belief": ("meteor", {"signature": "meteor|x", "n": 10**9}, "n is 1000000000"),
+    "fewer than were answered": ("meteor", {"signature": "meteor|x", "n": 2}, "n is 2 questions"),
+    "an interval that its rows don't make": (
+        "meteor",
+        {"signature": "meteor|x", "ci95": [0.4999, 0.5001]},
+        "times as wide as its rows make it",
+    ),
     "a unit of one's own": ("meteor", {"signature": "meteor|x", "unit": "bananas"}, "3 bananas"),
     "an interval past the scale": (
         "meteor",
@@ -186,10 +192,21 @@ RECORDED: dict[str, tuple[str, dict[str, Any], str | None]] = {
 def test_recorded_figures_keep_to_their_bounds(name: str) -> None:
     column, more, words = RECORDED[name]
     figure = {"value": 0.5, "n": 3, "unit": "questions", "ci95": [0.4, 0.6]} | more
-    claim = {"answered": 3, "recorded_rows": {column: [0.5] * 3}}
+    claim = {"answered": 3, "recorded_rows": {column: [0.4, 0.5, 0.6]}}
     found = list(claims._metric_faults(column, figure, claim, 3))
-    assert (len(found), words or "") == (int(words is not None), words or "")
-    assert words is None or words in found[0]
+    assert bool(found) == (words is not None)
+    assert any((words or "") in line for line in [*found, ""])
+
+
+def test_the_full_check_holds_the_values_of_single_answers() -> None:
+    claim = {OPEN: {"recorded_rows": {"meteor": [0.1, 0.2, 0.3], "bertscore_f1": [0.5, 0.5004]}}}
+    values = {OPEN: {"meteor": [0.1, 0.3, 0.2], "bertscore_f1": [0.5, 0.5]}}
+    (line,) = claims.row_faults(claim, values)
+    assert (
+        "recorded_rows.meteor: 2 values differ from the recomputed ones; the first, number 2"
+        in line
+    )
+    assert not list(claims.row_faults(claim, {OPEN: {"meteor": [0.1, 0.2, 0.3]}}))
 
 
 def test_two_that_were_merged_side_by_side_stop_no_board(board: Board) -> None:
@@ -207,6 +224,14 @@ def test_two_that_were_merged_side_by_side_stop_no_board(board: Board) -> None:
     assert done.returncode == 0, done.stdout
     assert "with the same key" in done.stdout
     assert board("build").returncode == 0
+    # Each of them can still be corrected.
+    run = score(make_run(board.folder / "runs" / "three", board.dataset, seed=3), board.dataset)
+    words = ("--submitter", "alice", "--contamination", "none_known")
+    assert "with the same key" in board("submit", run, *words).stderr
+    done = board("submit", run, *words, "--supersedes", first.name)
+    assert done.returncode == 0, done.stderr
+    assert "with the same key" in done.stdout
+    assert board("validate").returncode == 0
 
 
 def test_without_git_the_board_tells_what_was_accepted(board: Board) -> None:
@@ -238,7 +263,10 @@ def test_a_cache_that_is_damaged_is_none(board: Board, tmp_path: Path) -> None:
 def test_a_board_with_conflicts_is_not_built_over(board: Board) -> None:
     board.submit()
     path = board.root / "leaderboard.json"
-    for text in ("<<<<<<< HEAD\n{}\n", '{"entries": [{}], "dataset": {"version": "1"}}'):
+    for text in (
+        "<<<<<<< HEAD\n{}\n",
+        '{"entries": [{}], "dataset": {"version": "1"}}',
+    ):
         path.write_text(text, "utf-8")
         for command in (("build",), ("rescore",), ("export", board.folder / "out")):
             done = board(*command)
@@ -248,6 +276,44 @@ def test_a_board_with_conflicts_is_not_built_over(board: Board) -> None:
         assert path.read_text("utf-8") == text
     path.unlink()
     assert board("build").returncode == 0
+
+
+@pytest.mark.parametrize("broken", [None, [1], {"value": [1]}, 3])
+def test_a_board_that_is_broken_deep_down_is_one_line(board: Board, broken: Any) -> None:
+    board.submit()
+    assert board("build").returncode == 0
+    content = board.content
+    path = board.root / "leaderboard.json"
+    for where in ("tasks", "accuracy"):
+        own = content["entries"][0]["tasks"]
+        if where == "tasks":
+            own = own | {"hk_fs_mcq_hk": broken}
+        else:
+            own = own | {"hk_fs_mcq_hk": own["hk_fs_mcq_hk"] | {"accuracy": broken}}
+        entry = content["entries"][0] | {"tasks": own}
+        path.write_text(json.dumps(content | {"entries": [entry]}), "utf-8")
+        for command in (("build",), ("export", board.folder / "out")):
+            done = board(*command)
+            assert done.returncode == 2, (where, command, done.stdout)
+            assert "Traceback" not in done.stderr
+
+
+def test_nothing_is_exported_into_the_board(board: Board) -> None:
+    board.submit()
+    assert board("build").returncode == 0
+    for out in (board.root, board.root / "submissions", board.root / "submissions" / "x"):
+        done = board("export", out)
+        assert done.returncode == 2
+        assert "is the board's own" in done.stderr
+    assert board("validate").returncode == 0
+
+
+def test_a_field_that_is_named_for_a_secret_is_one(board: Board) -> None:
+    done = submit(
+        board, lambda run: run["protocol"].update(parameters_sent={"extra_body": {"api_key": "x"}})
+    )
+    assert done.returncode == 2
+    assert "parameters_sent.extra_body.api_key is a field of a secret" in done.stderr
 
 
 def test_the_full_check_says_what_it_could_not_recompute(board: Board) -> None:
@@ -267,9 +333,14 @@ def test_the_full_check_says_what_it_could_not_recompute(board: Board) -> None:
 
 
 def test_an_interval_that_changes_is_a_change() -> None:
-    def board_of(low: float, difference: float) -> dict[str, Any]:
+    def board_of(low: float, difference: float, usd: float = 1.0) -> dict[str, Any]:
         figure = {"value": 0.5, "n": 4, "ci95": [low, 0.9]}
-        tasks = {"t": {"accuracy": figure, "by": {"part": {"B": figure}}}}
+        more = {
+            "usd": {"mean": usd, "n": 4},
+            "statuses": {"valid": int(usd)},
+            "rank": {"best": usd},
+        }
+        tasks = {"t": {"accuracy": figure, "by": {"part": {"B": figure}}, **more}}
         context = {"difference": {"value": difference, "n": 4, "ci95": None}}
         return {"entries": [{"slug": "s", "tasks": tasks, "context": context}]}
 
@@ -280,3 +351,5 @@ def test_an_interval_that_changes_is_a_change() -> None:
         ("context", "difference", 0.0, 0.25),
     ]
     assert changes(board_of(0.1, 0.0), board_of(0.1, 0.0)) == []
+    found = changes(board_of(0.1, 0.0), board_of(0.1, 0.0, 2.0))
+    assert [one["figure"] for one in found] == ["usd", "statuses valid"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ def build(root: Path, how: How, base: str | None = None) -> Built:
     made, content = prepare(root, how, base)
     if content is None:
         return made
-    if changed := changes(read(root), content):
+    with telling_of(root / FILE):
+        changed = changes(read(root), content)
+    if changed:
         slugs = dict.fromkeys(one["entry"] for one in changed)
         raise UserError(
             f"{len(changed)} figures of {len(slugs)} entries differ from {FILE}; `rescore` "
@@ -74,15 +77,23 @@ def read(root: Path) -> dict[str, Any] | None:
     path = root / FILE
     if not path.is_file():
         return None
-    try:
+    with telling_of(path):
         found = strict_json.parse(path.read_bytes())
         str(found["dataset"]["version"])
         for entry in found["entries"]:
             entry["slug"], entry["key"], entry["tasks"].items()
         return dict(found)
+
+
+@contextlib.contextmanager
+def telling_of(path: Path) -> Iterator[None]:
+    """One line for whatever a board that somebody broke does to its reader."""
+    try:
+        yield
+        return
     except (OSError, strict_json.Fault) as error:
         why = str(error)
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, IndexError):
         why = "it holds no entries as `build` writes them"
     raise UserError(f"{path} is no board ({why}); delete it, and build it from the submissions")
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_FIGURES = ("accuracy", "accuracy_on_valid", "non_conservative", "invalid_rate")
-# What of a figure may change: its value under its own name, the others named beside it.
-_PARTS = {"value": "", "n": ", n", "ci95": ", 95% interval"}
+# What of a figure may change: its value or mean under its own name, the others named beside it.
+_PARTS = {"value": "", "mean": "", "n": ", n", "ci95": ", 95% interval"}
+# Of a task: what follows from other entries too, names what the figures are of, or repeats them.
+_NO_FIGURES = ("rank", "league", "signature", "outcomes", "failures")
+# Levels of a task's content that only group figures.
+_GROUPS = ("metrics", "by", "groups")
 _CONTEXT = "context"
 
 
@@ -26,28 +29,32 @@ def changes(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[dict[
 def _differing(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Any, Any]]:
-    before = {(task, name): figure for task, name, figure in _figures(old)}
-    after = {(task, name): figure for task, name, figure in _figures(new)}
-    for task, name in dict.fromkeys([*before, *after]):
-        if task != _CONTEXT and task not in new["tasks"]:
-            continue
-        was, now = before.get((task, name), {}), after.get((task, name), {})
-        for part, beside in _PARTS.items():
-            if was.get(part) != now.get(part):
-                yield task, f"{name}{beside}", was.get(part), now.get(part)
-                break
+    for task in (*new["tasks"], _CONTEXT):
+        before, after = dict(_figures(old, task)), dict(_figures(new, task))
+        for name in dict.fromkeys([*before, *after]):
+            was, now = before.get(name, {}), after.get(name, {})
+            for part, beside in _PARTS.items():
+                if was.get(part) != now.get(part):
+                    yield task, f"{name}{beside}", was.get(part), now.get(part)
+                    break
 
 
-def _figures(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """(task, name, figure) of all that is recomputed."""
-    for task, own in entry["tasks"].items():
-        for name in _FIGURES:
-            if name in own:
-                yield task, name, own[name]
-        for name, figure in (own.get("metrics") or {}).items():
-            yield task, name, figure
-        for field, groups in (own.get("by") or {}).items():
-            for group, figure in groups.items():
-                yield task, f"{field} {group}", figure
-    if entry.get("context"):
-        yield _CONTEXT, "difference", entry["context"]["difference"]
+def _figures(entry: Mapping[str, Any], task: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(name, figure) of a task, or of the context."""
+    held = (entry.get(_CONTEXT) if task == _CONTEXT else entry["tasks"].get(task)) or {}
+    yield from _walked({name: own for name, own in held.items() if name not in _NO_FIGURES}, ())
+
+
+def _walked(
+    held: Mapping[str, Any], way: tuple[str, ...]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if "value" in held or "mean" in held:
+        yield " ".join(way), held
+        return
+    for name, inner in held.items():
+        deeper = way if name in _GROUPS else (*way, name)
+        if isinstance(inner, Mapping):
+            yield from _walked(inner, deeper)
+        elif isinstance(inner, int | float):
+            # A count, as of a status.
+            yield " ".join(deeper), {"value": inner}

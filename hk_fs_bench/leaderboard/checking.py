@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from hk_fs_bench import items, prompts
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
-from hk_fs_bench.leaderboard import claims, echoes, entries, kept, rows
+from hk_fs_bench.leaderboard import claims, entries, kept, processes, rows
 from hk_fs_bench.leaderboard.editions import Editions
 from hk_fs_bench.leaderboard.entries import Entry
 from hk_fs_bench.leaderboard.recompute import DEFAULT, CantCompute, Recomputed, recompute, run_of
@@ -23,8 +22,6 @@ from hk_fs_bench.leaderboard.strict_json import Fault
 from hk_fs_bench.open_metrics import Wanted
 from hk_fs_bench.runs import Run
 
-# More than this many processes at once no system of ours takes, and no board needs.
-MOST_PROCESSES = 8
 # Submissions that are scored together: one start of Java for all of them.
 CHUNK = 25
 # Values of a temperature or of do_sample by which nothing is drawn.
@@ -82,14 +79,8 @@ class _Ready:
 def check(folders: Sequence[Path], how: How) -> list[Checked]:
     """Check each submission for itself, in the order given."""
     chunks = [folders[i : i + CHUNK] for i in range(0, len(folders), CHUNK)]
-    workers = min(len(chunks), os.cpu_count() or 1, MOST_PROCESSES)
-    if workers < 2:
-        return [one for chunk in chunks for one in _check_chunk(chunk, how)]
-    from concurrent.futures import ProcessPoolExecutor
-
-    with ProcessPoolExecutor(workers) as pool:
-        found = pool.map(_check_chunk, chunks, [how] * len(chunks))
-        return [one for chunk in found for one in chunk]
+    found = processes.each(partial(_check_chunk, how=how), chunks)
+    return [one for chunk in found for one in chunk]
 
 
 @lru_cache(maxsize=4)
@@ -124,7 +115,9 @@ def _score(ready: Sequence[_Ready], editions: Editions, how: How) -> None:
         for one, result in _recomputed(own, [one.run for one in own], edition, how.wanted):
             faults, differences = claims.compare(one.claims, result["scores"], how.full)
             one.checked.faults += faults
+            one.checked.words = result["words"]
             if how.full:
+                one.checked.faults += claims.row_faults(one.claims, result["values"])
                 one.checked.unchecked = list(claims.unchecked(one.claims, result["scores"]))
             one.checked.differences = differences
             if edition is editions.current and not how.full:
@@ -199,7 +192,6 @@ def _whole(checked: Checked, entry: Entry, editions: Editions, how: How) -> _Rea
         entry.predictions, asked, entry.samples, released, how.today, known, returned
     )
     checked.faults += [f"predictions.jsonl: {line}" for line in faults]
-    checked.words = echoes.words_of(found)
     if faults:
         return None
     return _Ready(

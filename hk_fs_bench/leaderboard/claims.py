@@ -8,6 +8,7 @@ from typing import Any
 
 from hk_fs_bench.leaderboard import safe_text
 from hk_fs_bench.metrics import bertscore
+from hk_fs_bench.stats.intervals import Z95
 
 # Figures of a task that a submission states; those of open answers stand under `metrics`.
 COUNTS = ("answered", "readable", "statuses", "tokens", "seconds", "usd")
@@ -19,6 +20,8 @@ _MEAN = ("mean", "n", "unit", "ci95", "interval", "reason", "definition", "signa
 _RANGES = {"meteor": (0.0, 1.0), "bertscore_f1": (-1.0, 1.0)}
 # METEOR over the corpus is no mean of its rows, but near it: half a point apart over 100 answers.
 _METEOR_FROM_MEAN = 0.03
+# How much wider or narrower a bootstrap's interval may be than the normal one of the rows.
+_WIDTH = 4
 _NOT_ASKED = "name its encoder with --bertscore-model"
 
 Figures = Mapping[str, Any]
@@ -54,6 +57,39 @@ def of_scores(scores: Figures, rows: Mapping[str, Sequence[Mapping[str, Any]]]) 
             }
         claims[task] = claim
     return claims
+
+
+def in_order(rows: Sequence[Figures]) -> list[Figures]:
+    """A task's answers in an order that does not depend on who answered first."""
+    return sorted(
+        (row for row in rows if row["status"] != "infra_error"),
+        key=lambda row: (row["item_id"], row["variant"] or "", row["sample"] or 0),
+    )
+
+
+def row_faults(
+    claims: Mapping[str, Figures], values: Mapping[str, Mapping[str, Sequence[Any]]]
+) -> Iterator[str]:
+    """Recorded values of single answers that differ from the recomputed ones."""
+    tolerances = safe_text.settings()["tolerances"]
+    for task, claim in claims.items():
+        for name, stated in (claim.get("recorded_rows") or {}).items():
+            own = values.get(task, {}).get(name)
+            if own is None or len(own) != len(stated) or None in own:
+                continue
+            loose = tolerances["bertscore" if name.startswith("bertscore") else "recomputed"]
+            pairs = enumerate(zip(stated, own, strict=True), 1)
+            wrong = [(n, a, b) for n, (a, b) in pairs if _far(a, b, loose)]
+            if wrong:
+                number, a, b = wrong[0]
+                yield (
+                    f"{task}: recorded_rows.{name}: {len(wrong)} values differ from the recomputed "
+                    f"ones; the first, number {number}: stated {a}, recomputed {b}"
+                )
+
+
+def _far(stated: Any, own: Any, tolerance: float) -> bool:
+    return not math.isclose(stated or 0.0, own, rel_tol=tolerance, abs_tol=tolerance)
 
 
 def _bare(value: Any) -> Any:
@@ -94,7 +130,8 @@ def compare(
         for name, figure in (claim.get("metrics") or {}).items():
             own = (mine.get("metrics") or {}).get(name)
             if is_recorded(name):
-                lines = _metric_faults(name, figure, claim, mine["items"])
+                like = (mine.get("metrics") or {}).get("bleu4") or {}
+                lines = _metric_faults(name, figure, claim, like.get("n") or mine["items"])
                 faults += [f"{task}: {line}" for line in lines]
             if own is None or own["value"] is None:
                 if not is_recorded(name) and current:
@@ -208,7 +245,7 @@ def _metric_faults(name: str, figure: Figures, claim: Figures, items: int) -> It
             yield f"{name}: {interval} is no interval between {low:g} and {high:g}"
         elif not interval[0] <= value <= interval[1]:
             yield f"{name}: {value} lies outside its own interval {interval}"
-    if not 0 < figure["n"] <= items or figure["unit"] != "questions":
+    if figure["n"] != items or figure["unit"] != "questions":
         yield f"{name}: n is {figure['n']} {figure['unit'][:40]}, of {items} questions"
     if not rows or len(rows) != claim["answered"] or None in rows:
         yield f"{name}: recorded_rows has {len(rows or [])} values for {claim['answered']} answers"
@@ -216,6 +253,11 @@ def _metric_faults(name: str, figure: Figures, claim: Figures, items: int) -> It
     if not all(low <= row <= high for row in rows):
         yield f"{name}: a row lies outside {low:g} to {high:g}"
     mean = math.fsum(rows) / len(rows)
+    spread = math.sqrt(math.fsum((row - mean) ** 2 for row in rows) / len(rows))
+    if figure["ci95"] is not None and spread > 0 and len(rows) == items:
+        times = (figure["ci95"][1] - figure["ci95"][0]) / (2 * Z95 * spread / math.sqrt(len(rows)))
+        if not 1 / _WIDTH <= times <= _WIDTH:
+            yield f"{name}: the interval is {times:.2g} times as wide as its rows make it"
     tolerance = safe_text.settings()["tolerances"]["recomputed"]
     if kind == "meteor":
         tolerance = _METEOR_FROM_MEAN

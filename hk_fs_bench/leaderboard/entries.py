@@ -18,12 +18,11 @@ import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hk_fs_bench.leaderboard import safe_text, strict_json
+from hk_fs_bench.leaderboard import safe_text, schemas, strict_json
 from hk_fs_bench.leaderboard.strict_json import Fault
 
 SCHEMA_VERSION = 1
@@ -118,11 +117,11 @@ def form_faults(manifest: Any) -> Iterator[str]:
     if isinstance(manifest, dict) and (type(version) is not int or version != SCHEMA_VERSION):
         yield f"schema_version must be the integer {SCHEMA_VERSION}, not {version!r}"
     # A stranger's file may have a million.
-    first = islice(validator("submission").iter_errors(manifest), 20 * _MOST)
+    first = islice(schemas.validator("submission").iter_errors(manifest), 20 * _MOST)
     errors = sorted(first, key=lambda e: list(map(str, e.absolute_path)))
     for error in errors:
         if list(error.absolute_path) != ["schema_version"]:
-            yield explain(error)
+            yield schemas.explain(error)
 
 
 def text_faults(manifest: Any) -> Iterator[str]:
@@ -135,6 +134,8 @@ def text_faults(manifest: Any) -> Iterator[str]:
             yield f"{place} has {what}"
         if what := safe_text.secret(text):
             yield f"{place} holds what looks like a key ({what})"
+        if safe_text.names_a_secret(place) and text:
+            yield f"{place} is a field of a secret"
         if what := safe_text.local_path(text):
             yield f"{place} holds a path of a machine ({what})"
         if not by_machine and (what := safe_text.excerpt(text)):
@@ -280,55 +281,3 @@ def _binding_faults(entry: Entry) -> Iterator[str]:
     for name, value in key.items():
         if manifest["key"][name] != value:
             yield f"{MANIFEST}: key.{name}: stated {manifest['key'][name]}, the run has {value}"
-
-
-def schema_folder() -> Path:
-    """leaderboard/schema: in the package where that was copied, else in this checkout."""
-    package = Path(__file__).resolve().parent.parent
-    copied = package / "leaderboard_schema"
-    return copied if copied.is_dir() else package.parent / "leaderboard" / "schema"
-
-
-@cache
-def validator(name: str) -> Any:
-    """The validator of leaderboard/schema/<name>.schema.json."""
-    from jsonschema import Draft202012Validator
-
-    path = schema_folder() / f"{name}.schema.json"
-    return Draft202012Validator(json.loads(path.read_text("utf-8")))
-
-
-# Patterns say nothing to people.
-_WORDS = {
-    "modelName": "illegal model name: org/name is expected, letters, digits, dot, dash",
-    "link": "only http(s) links, without quotes, blanks or a password",
-    "slug": "no slug as submit makes it",
-    "login": "no account name",
-}
-
-
-def explain(error: Any) -> str:
-    """A schema's complaint in one line: place, and what was expected."""
-    place = ".".join(map(str, error.absolute_path)) or "the file"
-    value = repr(error.instance)
-    shown = value if len(value) <= 60 else value[:60] + "…"
-    shown = shown.encode("ascii", "backslashreplace").decode()
-    if error.validator == "pattern":
-        for name, words in _WORDS.items():
-            definition = validator("submission").schema["$defs"].get(name, {})
-            if definition.get("pattern") == error.validator_value:
-                return f"{place}: {words}, not {shown}"
-    if error.validator == "type":
-        wanted = error.validator_value
-        wanted = [wanted] if isinstance(wanted, str) else [w for w in wanted if w != "null"]
-        return f"{place}: {' or '.join(wanted)} expected, not {shown}"
-    if error.validator in ("required", "additionalProperties"):
-        return f"{place}: {error.message[:160]}"
-    if error.context:
-        # Of the alternatives the one that fits best fails furthest inside; "or null" says nothing.
-        return explain(
-            max(error.context, key=lambda one: (len(one.absolute_path), one.validator != "type"))
-        )
-    if error.validator in ("enum", "const"):
-        return f"{place}: one of {error.validator_value} expected, not {shown}"
-    return f"{place}: {shown} breaks {error.validator} {str(error.validator_value)[:80]}"

@@ -157,7 +157,7 @@ def _result(
             "metric_unit": "proportion",
             "lower_is_better": lower,
             "score_type": "continuous",
-            "min_score": 0.0,
+            "min_score": -1.0 if kind == "bertscore" else 0.0,
             "max_score": 1.0,
             "additional_details": {"signature": figure.get("signature") or own["signature"]},
         },

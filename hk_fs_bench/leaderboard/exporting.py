@@ -26,15 +26,19 @@ def export(root: Path, out: Path) -> list[Path]:
         UserError: no board, or a file that can't be written.
     """
     board = building.read(root)
+    own = root.resolve()
+    if out.resolve() == own or (own / "submissions") in (out.resolve(), *out.resolve().parents):
+        raise UserError(f"{out} is the board's own; name another folder")
     if board is None:
         raise UserError(f"{root / building.FILE} is no board; build it first")
-    files = {
-        "leaderboard.csv": export_tables.to_csv(board),
-        "leaderboard.md": export_tables.to_markdown(board),
-        "leaderboard.tex": export_tables.to_latex(board),
-        **{f"eval_results/{slug}.yaml": text for slug, text in eval_results(board)},
-        **{f"every_eval_ever/{p}": text for p, text in export_eval_ever.files(board)},
-    }
+    with building.telling_of(root / building.FILE):
+        files = {
+            "leaderboard.csv": export_tables.to_csv(board),
+            "leaderboard.md": export_tables.to_markdown(board),
+            "leaderboard.tex": export_tables.to_latex(board),
+            **{f"eval_results/{slug}.yaml": text for slug, text in eval_results(board)},
+            **{f"every_eval_ever/{p}": text for p, text in export_eval_ever.files(board)},
+        }
     written = []
     for name, text in files.items():
         path = out / name
@@ -48,7 +52,7 @@ def export(root: Path, out: Path) -> list[Path]:
 
 
 def eval_results(board: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(slug, YAML) of each entry whose model lies on the Hub with its weights.
+    """(slug, YAML) of each result whose model lies on the Hub with its weights.
 
     The Hub keeps one value for a dataset and task; accuracy in percent.
     """
@@ -76,7 +80,7 @@ def eval_results(board: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for task, own in entry["tasks"].items()
             if "accuracy" in own and own["accuracy"]["value"] is not None
         ]
-        if found and entry["superseded_by"] is None:
+        if found and entry["superseded_by"] is None and entry["kind"] == "result":
             head = f"# For {model['id']}: .eval_results/hk_fs_bench.yaml\n"
             body = yaml.safe_dump(eval_result_entries_to_yaml(found), sort_keys=False)
             yield entry["slug"], head + body

@@ -18,7 +18,7 @@ from typing import Any
 
 from hk_fs_bench import prompts
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.leaderboard import entries
+from hk_fs_bench.leaderboard import entries, schemas
 from hk_fs_bench.runs import write_bytes
 
 _LIBRARIES = ("numpy", "pycocoevalcap", "rapidfuzz")
@@ -70,7 +70,7 @@ def _code() -> str:
     root = Path(__file__).resolve().parent.parent
     paths = [p for p in root.rglob("*.py") if "site" not in p.relative_to(root).parts]
     paths += [*root.glob("data/*"), *prompts.tasks_folder().glob("*")]
-    paths += entries.schema_folder().glob("*.json")
+    paths += schemas.schema_folder().glob("*.json")
     digest = hashlib.sha256("|".join(map(version, _LIBRARIES)).encode())
     for path in sorted(paths):
         if path.is_file():

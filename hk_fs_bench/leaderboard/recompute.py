@@ -11,6 +11,7 @@ from typing import Any
 from hk_fs_bench import prompts, scoring
 from hk_fs_bench.errors import UserError
 from hk_fs_bench.items import Dataset
+from hk_fs_bench.leaderboard import claims, echoes
 from hk_fs_bench.metrics.common import Unavailable
 from hk_fs_bench.metrics.mcq import READABLE
 from hk_fs_bench.open_metrics import Wanted
@@ -78,7 +79,7 @@ def recompute(runs: Sequence[Run], dataset: Dataset, wanted: Wanted = DEFAULT) -
 def _result(one: ScoredRun, dataset: Dataset) -> Recomputed:
     """`scores`: the content of a scores.json; by task `outcomes` and `failures` as in
     leaderboard.json, and `shares`: question → the share of its answers that are right; `searched`:
-    answers whose rows name sources."""
+    answers whose rows name sources; `words` as `echoes` has them; `values` as `_values`."""
     for task, scored in one.open.items():
         for name in ("bleu4", "rouge_l"):
             lack = scored.metrics[name]
@@ -93,7 +94,16 @@ def _result(one: ScoredRun, dataset: Dataset) -> Recomputed:
             bool(row.get("sources_used") or row.get("sources")) for row in one.run.rows.values()
         ),
         "shares": {task: _shares(own) for task, own in rows.items() if task not in one.open},
+        "words": echoes.words_of((r for own in rows.values() for r in own), one.run.rows.values()),
+        "values": {task: _values(rows[task]) for task in one.open},
     }
+
+
+def _values(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Each answer's value of the metrics that only the full check recomputes."""
+    order = claims.in_order(rows)
+    names = {name for row in order for name in row.get("metrics") or {} if claims.is_recorded(name)}
+    return {name: [(row.get("metrics") or {}).get(name) for row in order] for name in names}
 
 
 def _outcomes(rows: Sequence[Mapping[str, Any]], dataset: Dataset, name: str) -> dict[str, Any]:

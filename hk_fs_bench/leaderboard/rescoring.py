@@ -30,7 +30,8 @@ def rescore(root: Path, how: How, base: str | None = None) -> Built:
     if content is None:
         return made
     old = building.read(root)
-    found = changes(old, content)
+    with building.telling_of(root / building.FILE):
+        found = changes(old, content)
     rows = [
         {
             "date": how.today.isoformat(),

@@ -29,6 +29,9 @@ def settings() -> dict[str, Any]:
     return found
 
 
+_SECRET_FIELD = re.compile(
+    r"(?:x-)?(?:api[_-]?key|authorization|password|secret|access[_-]?token)", re.I
+)
 _ADDRESS = re.compile(r"https?://\S*", re.I)
 
 
@@ -86,6 +89,11 @@ def secret(text: str) -> str | None:
         return None
     found = _pattern("secrets").search(text)
     return None if found is None else f"{found[0][:8]}…"
+
+
+def names_a_secret(place: str) -> bool:
+    """Whether a field's name says that it holds a key or a password."""
+    return _SECRET_FIELD.fullmatch(place.rsplit(".", 1)[-1]) is not None
 
 
 def local_path(text: str) -> str | None:

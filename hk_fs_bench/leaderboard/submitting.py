@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from hk_fs_bench import items, lm_eval_runs, runs
 from hk_fs_bench.errors import UserError
-from hk_fs_bench.leaderboard import claims, entries, validating
+from hk_fs_bench.leaderboard import claims, entries, schemas, validating
 from hk_fs_bench.leaderboard.checking import How
 from hk_fs_bench.runs import Run
 
@@ -36,11 +36,11 @@ class Declaration:
     links: Mapping[str, str] | None = None
 
 
-def submit(folder: Path, root: Path, declared: Declaration, how: How) -> Path:
+def submit(folder: Path, root: Path, declared: Declaration, how: How) -> tuple[Path, list[str]]:
     """Pack a run into `root`/submissions, checked as everybody will check it.
 
     Returns:
-        The new folder.
+        The new folder, and what the check notes of it.
 
     Raises:
         UserError: a run that is not scored or not complete, or that the check refuses; its lines
@@ -63,16 +63,16 @@ def submit(folder: Path, root: Path, declared: Declaration, how: How) -> Path:
         packed.mkdir()
         runs.write_json(packed / entries.MANIFEST, manifest)
         runs.write_bytes(packed / entries.PREDICTIONS, entries.pack(raw))
-        report = validating.validate(root, [packed], how=how)
-        own = [line for line in report.faults if line.startswith(f"{packed.name}:")]
-        if own:
-            lines = [line.removeprefix(f"{packed.name}: ") for line in own]
-            raise UserError(f"{run.folder} can't be submitted:", lines)
+        others = sorted(path for path in submissions.iterdir() if path.is_dir())
+        report = validating.validate(root, [packed, *others], how=how, only_new=packed.name)
+        own = f"{packed.name}: "
+        if faults := [line.removeprefix(own) for line in report.faults if line.startswith(own)]:
+            raise UserError(f"{run.folder} can't be submitted:", faults)
         target = submissions / packed.name
         if target.exists():
             raise UserError(f"{target} is there already: this very submission was packed before")
         os.rename(packed, target)
-        return target
+        return target, [line for line in report.notes if line.startswith(f"note: {own}")]
     except OSError as error:
         raise UserError(f"{submissions} can't be written: {error.strerror}") from None
     finally:
@@ -127,7 +127,7 @@ def manifest_of(
 
 def _known_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Of a run.json what the schema names; the rest tells of a machine, or of how it went."""
-    schema = entries.validator("submission").schema["$defs"]["run"]["properties"]
+    schema = schemas.validator("submission").schema["$defs"]["run"]["properties"]
     found: dict[str, Any] = {}
     for name, rules in schema.items():
         value = manifest.get(name)
@@ -170,17 +170,9 @@ def _claims(run: Run) -> dict[str, Any]:
         scores = json.loads(paths["scores.json"].read_text("utf-8"))
         rows = [row for _, row in items.jsonl_rows(paths["items.jsonl"].read_bytes(), "items")]
         by_task = {task: [r for r in rows if r["task"] == task] for task in scores["tasks"]}
-        return claims.of_scores(scores, {t: _ordered(own) for t, own in by_task.items()})
+        return claims.of_scores(scores, {t: claims.in_order(own) for t, own in by_task.items()})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(
             f"scores.json of {run.folder} is not of today's form; score the run again: "
             f"python scripts/score.py {run.folder}"
         ) from None
-
-
-def _ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A task's answers in an order that does not depend on who answered first."""
-    return sorted(
-        (row for row in rows if row["status"] != "infra_error"),
-        key=lambda row: (row["item_id"], row["variant"] or "", row["sample"] or 0),
-    )

@@ -65,6 +65,7 @@ def validate(
     how: How,
     base: str | None = None,
     login: str | None = None,
+    only_new: str | None = None,
 ) -> Report:
     """Check submissions; everything that is wrong with them, at once.
 
@@ -74,6 +75,7 @@ def validate(
         base: commit or branch that the working tree is held against; see `history.read`.
         login: the account whose pull request this is: its new submissions are its own, and it
             touches nothing else.
+        only_new: the one submission that is new, whatever git says.
 
     Raises:
         UserError: no such folder or base; this machine lacks what the check needs.
@@ -93,17 +95,21 @@ def validate(
         report.notes += [f"note: {one.slug}: {line}" for line in one.unchecked]
     manifests = _manifests(folders, report.checked)
     names = {one.slug for one in report.checked}
-    new = names - past.old
-    for slug, line in _between(manifests, new):
-        if slug in new:
+    new = names - past.old if only_new is None else {only_new}
+    for slug, line, excused in _between(manifests, new):
+        if slug in new and not excused:
             report.faults.append(f"{slug}: {line}")
         elif slug in names:
             # Each of two pull requests was right by itself: a fault would stop the board for good.
             report.notes.append(f"note: {slug}: {line}")
     for slug, echo in echoes_of(report.checked).items():
-        copies = slug in new and (echo.other not in new or slug > echo.other)
-        if echo.every and copies:
-            report.faults.append(f"{slug}: {echo.told}; name the model that gave them")
+        copies = slug in new and (
+            echo.other not in new or _age(slug, manifests) > _age(echo.other, manifests)
+        )
+        if copies and echo.again:
+            report.faults.append(f"{slug}: {echo.told}; a run is submitted once")
+        elif copies and echo.every:
+            report.faults.append(f"{slug}: {echo.told}; one of the two names the wrong model")
         else:
             report.notes.append(f"note: {slug}: {echo.told}")
     report.faults += _against(past, manifests, submissions, login)
@@ -144,6 +150,11 @@ def _lines(manifests: Manifests) -> dict[str, str]:
             seen.add(old)
         found[slug] = first
     return found
+
+
+def _age(slug: str, manifests: Manifests) -> tuple[str, str]:
+    """Younger entries are greater; of the date its submitter says it is."""
+    return str(manifests[slug]["date"]), slug
 
 
 def _login(manifest: Mapping[str, Any]) -> str:
@@ -200,27 +211,32 @@ def superseded(manifests: Manifests) -> dict[str, str]:
     return {m["supersedes"]: slug for slug, m in sorted(manifests.items()) if m["supersedes"]}
 
 
-def _between(manifests: Manifests, new: Collection[str]) -> Iterator[tuple[str, str]]:
-    """(slug, fault) of submissions that don't go together; of two, the newer is at fault."""
+def _between(manifests: Manifests, new: Collection[str]) -> Iterator[tuple[str, str, bool]]:
+    """(slug, fault, excused) of submissions that don't go together; of two, the newer is at fault.
 
-    def age(pair: tuple[str, Mapping[str, Any]]) -> tuple[bool, str, str]:
-        return pair[0] in new, pair[1]["date"], pair[0]
-
+    Excused is who corrects one of two that were merged with the same key: nobody could, else.
+    """
     gone, lines = superseded(manifests), _lines(manifests)
     keys: dict[tuple[str, str], str] = {}
     answers: dict[str, str] = {}
-    for slug, manifest in sorted(manifests.items(), key=age):
+    in_age = sorted(manifests, key=lambda slug: (slug in new, _age(slug, manifests)))
+    for slug in in_age:
+        manifest = manifests[slug]
         login = _login(manifest)
         if old := manifest["supersedes"]:
-            yield from ((slug, line) for line in _supersedes(slug, old, login, gone, manifests))
+            lines_of = _supersedes(slug, old, login, gone, manifests)
+            yield from ((slug, line, False) for line in lines_of)
         sha256 = manifest["predictions"]["sha256"]
         if lines[other := answers.setdefault(sha256, slug)] != lines[slug]:
-            yield slug, f"holds the very answers of {other}"
+            yield slug, f"holds the very answers of {other}", False
         if slug in gone:
             continue
         key = (login, entries.canonical(manifest["key"]))
         if (other := keys.setdefault(key, slug)) != slug:
-            yield slug, f"{login} has {other} with the same key; name it with --supersedes"
+            before = manifests.get(old or "")
+            excused = before is not None and before["key"] == manifest["key"]
+            line = f"{login} has {other} with the same key; name it with --supersedes"
+            yield slug, line, excused and other not in new
 
 
 def _supersedes(

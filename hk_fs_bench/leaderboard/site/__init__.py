@@ -13,14 +13,15 @@ content security policy forbids what is not a file of the site.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hk_fs_bench.errors import UserError
+from hk_fs_bench.leaderboard import processes
 
 if TYPE_CHECKING:
     from hk_fs_bench.items import Dataset
@@ -30,8 +31,8 @@ Answers = Callable[[str], Mapping[tuple[str, str], str]]
 options: open answers, and the answers to multiple-choice questions that could not be read.
 A function that another process can call."""
 
-# Entries from which on more than one process writes the pages, and how many at most.
-_MANY, _PROCESSES = 10, 8
+# Entries from which on more than one process writes the pages, and into how many parts.
+_MANY, _MOST = 10, 8
 # What the folder of a site holds; anything else in it is somebody's, and is not replaced.
 _OURS = ("index.html", "plots.html", "questions.html", "entries", "questions", "static")
 
@@ -70,6 +71,8 @@ def build(
             if folder.exists():
                 folder.rename(Path(held, "old"))
             made.rename(folder)
+    except shutil.Error as error:
+        raise UserError(f"{folder} can't be written: {error.args[0][0][-1]}") from None
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error.strerror or error}") from None
     return count
@@ -79,15 +82,9 @@ def _write_pages(
     leaderboard: Mapping[str, Any], dataset: Dataset, answers: Answers | None, folder: Path
 ) -> int:
     """Write every page, those of a large board in as many processes as there are cores."""
-    parts = min(os.cpu_count() or 1, _PROCESSES) if len(leaderboard["entries"]) >= _MANY else 1
-    if parts == 1:
-        return _write_part(leaderboard, dataset, answers, folder, 0, 1)
-    from concurrent.futures import ProcessPoolExecutor
-
-    with ProcessPoolExecutor(parts) as pool:
-        same = (leaderboard, dataset, answers, folder)
-        done = [pool.submit(_write_part, *same, part, parts) for part in range(parts)]
-        return sum(one.result() for one in done)
+    parts = processes.cores(_MOST) if len(leaderboard["entries"]) >= _MANY else 1
+    work = partial(_write_part, leaderboard, dataset, answers, folder, parts)
+    return sum(processes.each(work, range(parts)))
 
 
 def _write_part(
@@ -95,8 +92,8 @@ def _write_part(
     dataset: Dataset,
     answers: Answers | None,
     folder: Path,
-    part: int,
     parts: int,
+    part: int,
 ) -> int:
     from hk_fs_bench.leaderboard.site.pages import render
 
