@@ -251,6 +251,17 @@ def test_without_git_the_board_tells_what_was_accepted(board: Board) -> None:
     assert "was asked in version 0.9" not in board("validate").stdout
 
 
+def test_what_was_clean_is_not_checked_again_once_it_is_on_the_board(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hk_fs_bench.leaderboard import checking
+
+    board.submit()
+    assert board("build").returncode == 0
+    monkeypatch.setattr(checking, "recompute", lambda *_: pytest.fail("checked again"))
+    assert board("validate").returncode == 0
+
+
 def test_a_cache_that_is_damaged_is_none(board: Board, tmp_path: Path) -> None:
     board.submit()
     assert board("validate").returncode == 0

@@ -95,9 +95,7 @@ def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
     found = [Checked(folder.name) for folder in folders]
     ready = []
     for one, folder in zip(found, folders, strict=True):
-        basis = (editions.current.sha256, editions.versions, folder.name in how.merged)
-        one.path = None if how.full else kept.path_of(folder, *basis)
-        if (known := kept.read(one.path, _KEPT)) is not None:
+        if (known := _known(one, folder, editions, how)) is not None:
             for name in _KEPT:
                 setattr(one, name, known[name])
         elif (whole := _read(one, folder, editions, how)) is not None:
@@ -106,6 +104,17 @@ def _check_chunk(folders: Sequence[Path], how: How) -> list[Checked]:
     for whole in ready:
         _keep(whole.checked)
     return found
+
+
+def _known(one: Checked, folder: Path, editions: Editions, how: How) -> dict[str, Any] | None:
+    """What is kept of a submission; what is clean by today's rules is so for an old entry too."""
+    if how.full:
+        return None
+    for merged in dict.fromkeys((False, folder.name in how.merged)):
+        one.path = kept.path_of(folder, editions.current.sha256, editions.versions, merged)
+        if (known := kept.read(one.path, _KEPT)) is not None:
+            return known
+    return None
 
 
 def _score(ready: Sequence[_Ready], editions: Editions, how: How) -> None:
