@@ -26,7 +26,6 @@ from hk_fs_bench.runs import Run
 CHUNK = 25
 # Values of a temperature or of do_sample by which nothing is drawn.
 _NOT_SAMPLED = ("none", "false", "0", "0.0")
-# What is kept of a submission without a fault.
 _KEPT = ("manifest", "words", "differences", "recomputed")
 # What of a model's name says that it converses, where its run does not know of a template.
 _CHATS = re.compile(r"(?<![a-z0-9])(?:instruct|chat|it)(?![a-z0-9])", re.I)
@@ -37,8 +36,7 @@ class Checked:
     """A submission, what is wrong with it, and what follows from its rows.
 
     `words`: as `echoes.words_of`. `recomputed` is on the newest edition. `differences`: claims with
-    an older signature. `unchecked`: what the full check could not recompute. `path`: where the
-    result is kept.
+    an older signature. `unchecked`: what the full check could not. `path`: where it is kept.
     """
 
     slug: str
