@@ -1,6 +1,7 @@
 """scripts/run_local.py: what it starts, what it refuses, and what it prints."""
 
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -19,6 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.fixture
 def script(monkeypatch):
     monkeypatch.delenv("LOCAL_RANK", raising=False)
+    # The command quiets lm-eval for its own process, which here is that of all tests.
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    logger = logging.getLogger("lm_eval")
+    level = logger.level
     spec = importlib.util.spec_from_file_location("run_local", ROOT / "scripts/run_local.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -28,7 +33,8 @@ def script(monkeypatch):
         return module.main()
 
     module.call = call
-    return module
+    yield module
+    logger.setLevel(level)
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def test_loglikelihood_twin_asks_for_the_letter(dataset):
 
 
 def test_a_run_without_a_readable_answer_says_so_loudly(caplog):
-    with caplog.at_level("WARNING"):
+    with caplog.at_level("WARNING", logger="lm_eval.hk_fs"):
         _, found = evaluate("hk_fs_mcq_hk", lambda p, d: "hm", limit=3)
     assert "NOT ONE OF 3 ANSWERS COULD BE READ" in caplog.text
     assert math.isnan(found["results"]["hk_fs_mcq_hk"]["acc_valid,parsed"])
