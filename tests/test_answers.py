@@ -1,7 +1,9 @@
 """The parser against tables of outputs: our own, and the field's where its folder is near."""
 
 import gc
+import itertools
 import json
+import re
 import time
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hk_fs_bench.answers import (
     PARSER_VERSION,
     STATUSES,
     ParsedAnswer,
+    objects,
     parse_mcq,
     parse_oeq,
     status_of_cause,
@@ -324,3 +327,16 @@ def test_the_word_lists_hold_words_only():
             yield from leaves(child) if isinstance(child, (dict, list)) else [child]
 
     assert all(isinstance(word, str) and word.strip() for word in leaves(_lists()))
+
+
+@pytest.mark.parametrize("first", objects._QUOTES)
+def test_a_key_in_quotes_of_several_kinds_is_read_once(first):
+    """The reader once met such a key again and again, for ever."""
+    start = re.compile(objects.RECORD_START, re.I)
+    for second, last in itertools.product(objects._QUOTES, ["", '"', "'", "”"]):
+        text = f"}}{first}{second}answer{second}{last}: B"
+        found = start.search(text)
+        if found is not None:
+            _, end = objects.Reader(text).read(found)
+            assert end > found.start(), text
+            assert parse_mcq(text, ["one", "two"]).value == "B", text

@@ -158,7 +158,11 @@ class Reader:
     def read(self, start: re.Match[str]) -> tuple[Record, int]:
         """The object at a match of RECORD_START, and where it ends (always behind the start)."""
         if not start["brace"]:
-            return self._tolerant(start.start(), braced=False)
+            record, end = self._tolerant(start.start(), braced=False)
+            # A key in quotes of two kinds is none inside an object, and must not be met for ever.
+            if end > start.start():
+                return record, end
+            return self._tolerant(start.end(), braced=False, key=start["key"])
         if self._strict_attempts:
             try:
                 record, end = _DECODER.raw_decode(self.text, start.start())
@@ -167,9 +171,12 @@ class Reader:
                 self._strict_attempts -= 1
         return self._tolerant(start.end())
 
-    def _tolerant(self, at: int, braced: bool = True) -> tuple[Record, int]:
+    def _tolerant(self, at: int, braced: bool = True, key: str | None = None) -> tuple[Record, int]:
         text, root = self.text, Record()
         stack: list[Record | list[Node]] = [root]
+        if key is not None:
+            value, at = self._value(at, stack, in_list=False)
+            root.pairs.append((key.strip(_AROUND_KEY), value))
         while stack:
             at = _skip(text, at)
             if at == len(text):
@@ -182,10 +189,10 @@ class Reader:
                     stack.pop()
                     at += 1
                 else:
-                    key = _KEY_AT.match(text, at)
-                    if not key:
+                    found = _KEY_AT.match(text, at)
+                    if not found:
                         break  # not an object any more
-                    name, at = key[0].strip(_AROUND_KEY), key.end()
+                    name, at = found[0].strip(_AROUND_KEY), found.end()
                     value, at = self._value(at, stack, in_list=False)
                     if type(value) is LastWord and (braced or len(stack) > 1):
                         value = Cut(value)
