@@ -254,7 +254,7 @@ def _metric_faults(name: str, figure: Figures, claim: Figures, items: int) -> It
         yield f"{name}: a row lies outside {low:g} to {high:g}"
     mean = math.fsum(rows) / len(rows)
     spread = math.sqrt(math.fsum((row - mean) ** 2 for row in rows) / len(rows))
-    if figure["ci95"] is not None and spread > 0 and len(rows) == items:
+    if figure["ci95"] is not None and spread > 1e-9 and len(rows) == items:
         times = (figure["ci95"][1] - figure["ci95"][0]) / (2 * Z95 * spread / math.sqrt(len(rows)))
         if not 1 / _WIDTH <= times <= _WIDTH:
             yield f"{name}: the interval is {times:.2g} times as wide as its rows make it"
